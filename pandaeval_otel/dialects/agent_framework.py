@@ -31,9 +31,8 @@ class AgentFramework(Dialect):
         reading = Reading(kind=Kind.WORKFLOW)
         failed = next((event for event in span.events if event.name == "workflow.error"), None)
         if failed is not None:
-            reading.error = (
-                error_of(span) or str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
-            )
+            said = str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
+            reading.error = error_of(span) or said
         return reading
 
 

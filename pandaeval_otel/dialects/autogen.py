@@ -45,9 +45,8 @@ class AutoGen(Dialect):
         if response is not None:
             return _answered(response)
         said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
-        return (
-            Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
-        )
+        is_question = any(message.role == "user" for message in said)
+        return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if is_question else None
 
 
 DIALECT = AutoGen()
@@ -59,8 +58,8 @@ def _answered(response: dict[str, Any]) -> Reading | None:
         return None
     inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
     output: Messages = tuple(_message(item) for item in (*inner, chat))
-    stated = [usage_in(item.get("models_usage"), "prompt_tokens", "completion_tokens") for item in (*inner, chat)]
-    usages = [usage for usage in stated if usage is not None]
+    spent = [item["models_usage"] for item in (*inner, chat) if type(item.get("models_usage")) is dict]
+    usages = [usage_in(tokens, "prompt_tokens", "completion_tokens") or Usage() for tokens in spent]
     return Reading(
         kind=Kind.AGENT,
         agent_name=identifier(chat.get("source")),

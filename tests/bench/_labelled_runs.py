@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandaeval_collector.config import load
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import evaluator
@@ -87,7 +87,7 @@ def capture(path: Path, scorer: Evaluator, good: bool) -> Scored:
 def _score(run: FileRun, unit: Callable[[str | None, str], Scored], told: Told) -> None:
     seen, total = 0, run.waiting()
 
-    def weigh(decision: Decision) -> None:
+    def weigh(decision: Conclusion) -> None:
         nonlocal seen
         for trace in decision.traces:
             each = unit(trace.session_id, trace.trace_id)

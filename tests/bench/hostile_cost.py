@@ -19,8 +19,8 @@ from _table import table
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.metric_cpu import CPU, Spent
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.cpu import CPU, Spent
 from support.hostile_traces import HOSTILE
 
 

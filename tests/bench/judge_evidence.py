@@ -29,7 +29,7 @@ from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: E402
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
-from pandaeval_collector.pipeline.line.decision import Decision  # noqa: E402
+from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_otel.model import Text, ToolCall, ToolRequest, ToolResponse, Trace  # noqa: E402
@@ -148,7 +148,7 @@ def sessions(path: Path) -> list[list[Trace]]:
             if not isinstance(request, BadLine):
                 run.add(request)
 
-        def keep(decision: Decision) -> None:
+        def keep(decision: Conclusion) -> None:
             for trace in decision.traces:
                 held.setdefault(trace.session_id or trace.trace_id, []).append(trace)
 

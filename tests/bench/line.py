@@ -22,13 +22,14 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandaeval_collector.pipeline.workers.pool as pool_module
 from _stages import Stages
 from _table import table
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_collector.pipeline.intake as intake_module
 import pandaeval_collector.pipeline.line.stored_traces as reading_module
-import pandaeval_collector.pipeline.workers.pool as pool_module
 import pandaeval_otel.normal.trace as trace_module
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
@@ -39,7 +40,6 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability

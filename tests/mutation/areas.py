@@ -40,7 +40,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunks.py"),
+            *("store/bulk.py", "store/changes.py", "store/chunks.py"),
             *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
             *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
         ),

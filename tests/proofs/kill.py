@@ -65,19 +65,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cycles", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, default="fail-points")
-    parser.add_argument("--workers", type=int, default=0, help="processes of the line (line.workers)")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the line (line.workers)")
     parser.add_argument("--pause", type=float, default=0.05, help="seconds between two traces of one of four senders")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("ledger.jsonl"))
     options = parser.parse_args()
-    if options.kind == "workers" and not options.workers:
-        parser.error("--kind workers needs --workers")
     return options
 
 
 def _kills(options: argparse.Namespace, cycles: int, chance: random.Random) -> list[str]:
     match options.kind:
         case "fail-points":
-            return at_fail_points(cycles, chance, options.workers)
+            return at_fail_points(cycles, chance)
         case "random-times":
             return at_random_times(cycles, chance)
         case _:

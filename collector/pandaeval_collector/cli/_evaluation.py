@@ -16,7 +16,6 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._config import check_asked, resolve_config
@@ -32,9 +31,9 @@ from pandaeval_collector.cli._tables import print_component_errors, print_proble
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
 from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
@@ -121,14 +120,14 @@ class Evaluation:
             workers=self._workers(scorer),
         )
 
-    def _workers(self, scorer: Evaluator) -> Callable[[Path, Telemetry], Workers] | None:
+    def _workers(self, scorer: Evaluator) -> Callable[[Path], FileWorkers] | None:
         """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
         if not number or options.format is ResultFormat.html:
             return None
         model, settings = self._config.embedding.model, scorer.settings
-        return lambda store, telemetry: Workers(number, WorkerSetup(store, model, settings), os.environ, telemetry)
+        return lambda store: FileWorkers(number, FileSetup(store, model, settings), os.environ)
 
     def _score(self, run: FileRun, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
@@ -139,7 +138,7 @@ class Evaluation:
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
 
-            def decided(decision: Decision) -> None:
+            def decided(decision: Conclusion) -> None:
                 self._summary.runs(decision.told)
                 on_scored(sum(trace.size for trace in decision.changes.traces))
 

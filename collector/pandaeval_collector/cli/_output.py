@@ -3,33 +3,24 @@ that they write to instead."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
+import typer
+
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._terminal import guarded, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from pandaeval_collector.cli._terminal import guarded
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
-import sys
-from pathlib import Path
-
-from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._terminal import write_json
 
 _WIDE = 100_000
 
@@ -136,3 +127,9 @@ def write_json_line(target: TextIO, line: bytes) -> None:
         write_json(line)
     else:
         target.write(line.decode() + "\n")
+
+
+def print_json(items: Iterable[Mapping[str, Any]]) -> None:
+    """Prints each item as a line of JSON."""
+    for item in items:
+        typer.echo(json.dumps(item, ensure_ascii=False))

@@ -38,8 +38,6 @@ class ApiClient:
     of its requests are ``UserError``."""
 
     def __init__(self, asker: Asker) -> None:
-        import asyncio
-
         self._asker = asker
         self._loop = asyncio.Runner()
 
@@ -175,20 +173,21 @@ class LocalApi(ApiClient):
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
         from pandaeval_collector.runs.manager import Runs
-        from pandaeval_collector.show.api.app import api_app, work
+        from pandaeval_collector.show.api.app import api_app
         from pandaeval_collector.show.api.client import Asker
         from pandaeval_collector.show.api.read_threads import Reads
+        from pandaeval_collector.show.api.work import Work
         from pandaeval_collector.store.finding import Finder
 
         self._reads = Reads(Finder(store.path))
         self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            self._loop.run(_ended(self._task))
+            self._loop.run(asyncio.wait({self._task}))
         super().__exit__(*error)
         self._reads.close()
 
@@ -206,17 +205,9 @@ class LocalApi(ApiClient):
 
     def pause(self, seconds: float) -> None:
         if self._task is not None:
-            self._loop.run(_wait(self._task, seconds))
+            self._loop.run(asyncio.wait({self._task}, timeout=seconds))
             if self._task.done():
                 self._task.result()
-
-
-async def _wait(task: asyncio.Task[None], seconds: float) -> None:
-    await asyncio.wait({task}, timeout=seconds)
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextmanager

@@ -72,8 +72,7 @@ def promote(
 
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import OutputFile, console, many, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import OutputFile, console, many, print_json, table
     from pandaeval_collector.scoring.cases.files import read_suite
     from pandaeval_collector.trials.passk.attempts import trials
     from pandaeval_collector.trials.passk.figures import between

@@ -112,9 +112,9 @@ def drill(
 
             target.write(page(tally.to_dict(), str(source)))
         elif format_ is DrillFormat.junit:
-            write_drill_junit(tally, worse, target)
+            write_drill_junit(tally.to_dict(), worse, target)
         else:
-            print_drill(tally, console(file=target))
+            print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
         typer.echo(f"failed: {drop.told}", err=True)
     if worse:

@@ -87,7 +87,8 @@ def _print(out: Console, trace: Trace) -> None:
         stack.append((depth, stack[-1][1].add(label)))
     out.print(tree)
     for side, value in (("input", trace.input), ("output", trace.output)):
-        out.print(Text.assemble((f"  {side:7}", "bold"), _said(value)))
+        shown = "not captured" if value is None else _short(value, 300) or "(empty)"
+        out.print(Text.assemble((f"  {side:7}", "bold"), shown))
     for index, call in enumerate(trace.tool_calls, 1):
         result = (call.error and plain_error(call.error)) or (call.result if call.has_result else "no result captured")
         arguments = call.arguments if call.has_arguments else "arguments not captured"
@@ -95,12 +96,6 @@ def _print(out: Console, trace: Trace) -> None:
     for note in trace.notes:
         out.print(Text(f"  note   {safe(note)}", style="yellow"))
     out.print()
-
-
-def _said(value: str | None) -> str:
-    if value is None:
-        return "not captured"
-    return _short(value, 300) if value else "(empty)"
 
 
 def _short(text: str, limit: int) -> str:

@@ -46,8 +46,7 @@ def list_(
     store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import console, print_json, table
     from pandaeval_collector.store import jobs
 
     with opened_store(config, store) as connection:
@@ -69,8 +68,7 @@ def show(
     store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import print_json, safe
     from pandaeval_collector.store import jobs
 
     with opened_store(config, store) as connection:

@@ -162,8 +162,7 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
 
 
 def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import console, print_json, table
     from pandaeval_collector.trials.labels.rates import pass_rates
 
     connection.execute("BEGIN")

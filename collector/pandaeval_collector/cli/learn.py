@@ -13,7 +13,7 @@ from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_sourc
 
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
-    from pandaeval_collector.pipeline.line.decision import Decision
+    from pandaeval_collector.pipeline.line.decision import Conclusion
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.trials.learning import LabelledRuns, RunVerdict
 
@@ -98,7 +98,7 @@ class _FileRuns:
         for _ in run.results(self._take):
             pass
 
-    def _take(self, decision: Decision) -> None:
+    def _take(self, decision: Conclusion) -> None:
         for each in decision.runs:
             user = (each.trace and each.trace.user_id) or ""
             if each.unit.session_id is None:

@@ -51,12 +51,11 @@ def list_traces(
     place: Place,
 ) -> None:
     """List traces with their worst result, worst first."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
     with place.looking() as api:
-        rows = list(api.pages("/traces", limit, **asked))
-    tables.show(rows, tables.TRACES, as_json=format_ is given.RunFormat.json)
+        listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
 
 
 @placed
@@ -67,28 +66,22 @@ def show_trace(
     place: Place,
 ) -> None:
     """Show one trace: what was asked and answered, its calls, its results."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
-    with place.looking() as api:
-        row = api.get(f"/traces/{quote(trace_id, safe='')}")
-    tables.show_trace(row, as_json=format_ is given.RunFormat.json)
+    listings.show_one(_found(place, "traces", trace_id), listings.tell_trace, format_)
 
 
 @given.filtered()
 @placed
 def list_sessions(
-    filters: dict[str, Any],
-    limit: _Most = 50,
-    format_: given.Format = given.TABLE,
-    *,
-    place: Place,
+    filters: dict[str, Any], limit: _Most = 50, format_: given.Format = given.TABLE, *, place: Place
 ) -> None:
     """List sessions, and traces without one, with their worst result, worst first."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
+    asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
-        rows = list(api.pages("/sessions", limit, **{**filters, **given.api_times(filters)}))
-    tables.show(rows, tables.SESSIONS, as_json=format_ is given.RunFormat.json)
+        listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
 
 
 @placed
@@ -99,11 +92,9 @@ def show_session(
     place: Place,
 ) -> None:
     """Show one session: its results and its traces in order."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
-    with place.looking() as api:
-        row = api.get(f"/sessions/{quote(session_id, safe='')}")
-    tables.show_session(row, as_json=format_ is given.RunFormat.json)
+    listings.show_one(_found(place, "sessions", session_id), listings.tell_session, format_)
 
 
 @placed
@@ -116,23 +107,22 @@ def list_failures(
     place: Place,
 ) -> None:
     """List groups of failures with one root cause."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with place.looking() as api:
-        found = api.get("/failures", severity=severity, agent=agent, limit=limit)["items"]
-    tables.show(found, tables.FAILURES, as_json=format_ is given.RunFormat.json)
+        page = api.get("/failures", severity=severity, agent=agent, limit=limit)
+    listings.show(page["items"], listings.FAILURES, format_)
 
 
 @placed
-def show_failures(
-    group_id: _Group,
-    format_: given.Format = given.TABLE,
-    *,
-    place: Place,
-) -> None:
+def show_failures(group_id: _Group, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show one group of failures with its newest examples."""
-    from pandaeval_collector.cli import _found_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
+    listings.show_one(_found(place, "failures", group_id), listings.tell_failures, format_)
+
+
+def _found(place: Place, kind: str, id_: str) -> dict[str, Any]:
     with place.looking() as api:
-        row = api.get(f"/failures/{quote(group_id, safe='')}")
-    tables.show_failures(row, as_json=format_ is given.RunFormat.json)
+        row: dict[str, Any] = api.get(f"/{kind}/{quote(id_, safe='')}")
+    return row

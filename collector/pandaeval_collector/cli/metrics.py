@@ -38,8 +38,7 @@ def metrics(
     from pandaeval_collector.analysis.embedding import load
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import console, print_json, table
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
 

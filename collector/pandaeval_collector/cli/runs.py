@@ -56,7 +56,7 @@ def start(
     place: WorkPlace,
 ) -> None:
     """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     _check(place.store, run.emit, detach, from_)
     body = run.body(filters)
@@ -66,10 +66,10 @@ def start(
             body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
-            return tables.print_json([dry]) if format_ is given.RunFormat.json else tables.print_dry(dry)
+            return listings.show_one(dry, listings.tell_dry, format_)
         begun = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
-            return tables.print_json([begun]) if format_ is given.RunFormat.json else typer.echo(begun["id"])
+            return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
         _wait(api, begun["id"], format_, place.store)
 
 
@@ -92,7 +92,7 @@ def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None
 
 
 def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     try:
         if isinstance(api, LocalApi):
@@ -106,9 +106,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
             told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
-    if format_ is given.RunFormat.json:
-        return tables.print_json([run])
-    tables.print_run(run)
+    listings.show_one(run, listings.tell_run, format_)
 
 
 @placed
@@ -119,21 +117,21 @@ def list_(
     place: Place,
 ) -> None:
     """List runs, newest first."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with place.looking() as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    return tables.print_json(runs) if format_ is given.RunFormat.json else tables.print_runs(runs)
+    listings.show(runs, listings.RUNS, format_)
 
 
 @placed
 def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show a run: how far it is, what it found, what failed."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
-    return tables.print_json([run]) if format_ is given.RunFormat.json else tables.print_run(run)
+    listings.show_one(run, listings.tell_run, format_)
 
 
 @at_work
@@ -173,15 +171,14 @@ def results(
     place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
+    from pandaeval_collector.cli._output import print_json
 
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ is given.RunFormat.json:
-            for each in found:
-                tables.print_json([each])
-            return
-        tables.print_results([*found])
+            return print_json(found)
+        listings.show([*found], listings.RESULTS)
 
 
 @placed
@@ -193,8 +190,8 @@ def compare(
     place: Place,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
-    return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_comparison(found)
+    listings.show_one(found, listings.tell_comparison, format_)

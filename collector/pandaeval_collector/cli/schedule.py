@@ -35,21 +35,21 @@ def add(
     api: Api,
 ) -> None:
     """Add a schedule. Its first run is about what is decided from now on."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with api:
         found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
-    return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_schedules([found])
+    listings.show([found], listings.SCHEDULES, format_)
 
 
 @at_collector
 def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
     """List schedules."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with api:
         found = api.get("/schedules")["items"]
-    return tables.print_json(found) if format_ is given.RunFormat.json else tables.print_schedules(found)
+    listings.show(found, listings.SCHEDULES, format_)
 
 
 @at_collector
@@ -71,7 +71,7 @@ def pause(schedule_id: _Id, *, api: Api) -> None:
 @at_collector
 def resume(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
-    from pandaeval_collector.cli import _run_tables as tables
+    from pandaeval_collector.cli import _listings as listings
 
     with api:
-        tables.print_schedules([api.post(f"/schedules/{schedule_id}/resume")])
+        listings.show([api.post(f"/schedules/{schedule_id}/resume")], listings.SCHEDULES)

@@ -177,8 +177,7 @@ def _damages(connection: sqlite3.Connection) -> list[Damage]:
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
-    from pandaeval_collector.cli._output import console, many, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import console, many, print_json, table
     from pandaeval_collector.store.checking import CURES
 
     if format_ is given.RunFormat.json:

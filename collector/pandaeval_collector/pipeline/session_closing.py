@@ -6,15 +6,14 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.deciding import Committer
+from pandaeval_collector.pipeline.decision import Decision, GrownSession
 from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.judge_wait import Awaited
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.sessions import GrownSession
-from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_otel.assembly import SessionAssembler
@@ -30,15 +29,14 @@ class SessionCloser:
     def __init__(
         self,
         store: Store,
-        line: Line,
+        line: DecidesTraces,
         timing: Timing,
         committer: Committer,
-        retries: Retries,
         telemetry: Telemetry,
         clock: Callable[[], float],
     ) -> None:
         self._store, self._line, self._committer = store, line, committer
-        self._retries, self._telemetry, self._clock = retries, telemetry, clock
+        self._telemetry, self._clock = telemetry, clock
         self._sessions = SessionAssembler(timing.session_idle, timing.session_max_age)
         self._interims = Interims(timing.session_interim)
         self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
@@ -62,10 +60,10 @@ class SessionCloser:
             self._awaited.goes_on(session_id)
             self._uncompared.pop(session_id, None)
         if session_ids:
-            await self._committer.commit(lambda: Decision(WriteSet(closed=set(session_ids))))
+            await self._committer.commit(partial(_closed, session_ids))
 
     def resume(self) -> int:
-        """Takes up the sessions that the store holds as open. Returns how many are open. On the line's thread."""
+        """Takes up the sessions that the store holds as open. Returns how many are open. On any thread, before all else."""
         now = self._clock()
         for session_id in self._store.reads.open_sessions():
             self._touch(session_id, now)
@@ -83,23 +81,23 @@ class SessionCloser:
             known = self._uncompared.get(session_id)
             self._uncompared[session_id] = grown if known is None else known.merged(grown)
         for session_id in decision.changes.touched:
-            if decision.runs or session_id in decision.grown:
+            if decision.has_runs or session_id in decision.grown:
                 self._awaited.goes_on(session_id)
             if session_id not in self._awaited:
                 self._touch(session_id, now)
 
     async def compare_due(self) -> None:
         """Compares what other collectors handed over since the last time."""
-        while self._uncompared and not self._retries.stopping:
+        while self._uncompared and not self._committer.stopping:
             some = {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED_AT_ONCE]}
             await self._compare(some)
 
     async def _compare(self, some: dict[str, GrownSession]) -> None:
         """Compares members of sessions. A session that raises is logged and scored without comparisons."""
         try:
-            await self._committer.commit(lambda: self._line.compare(some))
+            await self._committer.commit(lambda: self._line.decide("compare", some))
         except Exception as error:  # whatever one session raises, it must not cost the others
-            if self._retries.stopping:
+            if self._committer.stopping:
                 raise
             if len(some) > 1:
                 for session_id, grown in some.items():
@@ -141,9 +139,9 @@ class SessionCloser:
     async def _score_so_far(self, sessions: Sequence[str]) -> None:
         """Scores open sessions. One that raises is logged and left out: its scores for good do not rest on these."""
         try:
-            await self._committer.commit(lambda: self._line.score_so_far(self._compared(sessions)))
+            await self._committer.commit(lambda: self._line.decide("score_so_far", self._compared(sessions)))
         except Exception as error:  # whatever one session raises, it must not cost the others
-            if self._retries.stopping:
+            if self._committer.stopping:
                 raise
             if len(sessions) > 1:
                 for session_id in sessions:
@@ -156,15 +154,16 @@ class SessionCloser:
         self._closing.update(sessions.keys())
         closed: set[str] = set()
 
-        def decide() -> Decision:
-            decision = self._line.close_sessions(self._compared(sessions), sessions.__getitem__)
+        async def decide() -> Decision:
+            over = {session_id: sessions[session_id] for session_id in self._compared(sessions)}
+            decision = await self._line.decide("close_sessions", over)
             closed.update(decision.changes.closed)
             return decision
 
         try:
             await self._committer.commit(decide)
         except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
-            if self._retries.stopping:
+            if self._committer.stopping:
                 raise
             if len(sessions) > 1:
                 for session_id, trigger in sessions.items():
@@ -172,7 +171,7 @@ class SessionCloser:
                 return
             _log.exception("a session could not be scored")
             closed.update(sessions)
-            await self._committer.commit(lambda: Decision(WriteSet(closed=set(sessions))))
+            await self._committer.commit(partial(_closed, sessions))
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
             self._closing.subtract(sessions.keys())
@@ -182,4 +181,8 @@ class SessionCloser:
             self.end(session_id)
         if told := sorted(ended & closed):
             # After the commit: where a crash comes in between, the session is closed once more, with the same results.
-            await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
+
+
+async def _closed(session_ids: Iterable[str]) -> Decision:
+    return Decision(WriteSet(closed=set(session_ids)))

@@ -26,6 +26,7 @@ from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence
 from support.line import in_session
+from support.line_here import FiledThrough, LineHere
 from support.made_traces import Composer, MadeTrace
 
 A, B = DueSession("a", Trigger.IDLE), DueSession("b", Trigger.EXPLICIT)
@@ -113,11 +114,12 @@ class Judged:
         metrics = {"trace.confidence", "session.agent_consistency"}
         settings = EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0))
         evaluator = Evaluator(WordEmbedder(), settings)
-        line = Line(self.store.reads, evaluator)
+        line = LineHere(Line(self.store.reads, evaluator))
         self._now = 0.0
         self.pipeline = Pipeline(self.store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: self._now)
         caller = ScriptedConfidence()
-        attempts = Attempts(self.store, line, evaluator, caller, self.pipeline.commit, Telemetry(), Patience())
+        filing = FiledThrough(self.pipeline, line)
+        attempts = Attempts(self.store, line.line.scores, evaluator, caller, filing, Telemetry(), Patience())
         self.runner = Runner(self.store, attempts)
 
     async def send(self, *traces: MadeTrace) -> None:

@@ -156,7 +156,7 @@ class TestScores:
         [trace] = in_one_session(1)
         other = in_session(in_one_session(2)[1], "other")
         async with RunningLine(tmp_path, TIMING) as line:
-            whole = line.pipeline._line
+            whole = line.line
             now = whole.session_now
 
             def broken(session_id: str) -> Any:

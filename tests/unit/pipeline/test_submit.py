@@ -126,7 +126,7 @@ class TestRejections:
             failures["COMMIT"] = 1
             with pytest.raises(Overloaded):
                 await line.pipeline.submit([submitted(trace)])
-            line.pipeline._retries.stopping = True
+            line.pipeline._committer.stopping = True
             with pytest.raises(Draining):
                 await line.pipeline.submit([submitted(trace)])
             line.pipeline._stopping = False

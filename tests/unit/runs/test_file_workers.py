@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from typer.testing import CliRunner
 
 from pandaeval_collector.analysis.embedding import load
@@ -15,7 +16,6 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli import app
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs import filerun
 from pandaeval_collector.runs.filerun import FileRun

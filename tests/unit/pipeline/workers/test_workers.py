@@ -12,16 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import pandaeval_collector.pipeline.workers.pool as pool_module
+import pytest
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.members import from_row
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store

@@ -63,26 +63,26 @@ class MetricCpu:
 
 class Measured:
     """What metrics take for one trace, its turns included, or for one session. ``weight``: how many units it stands
-    for, itself included; 0: nothing is measured."""
+    for, itself included; 0: nothing is measured. ``seconds``: of CPU time, by key."""
 
     def __init__(self, cpu: MetricCpu, weight: int) -> None:
-        self._cpu, self._weight = cpu, weight
-        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._cpu, self.weight = cpu, weight
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._since = time.thread_time() if weight else 0.0
 
     def count(self, key: str) -> None:
         """Counts to a metric all that was used since the last count."""
-        if self._weight:
+        if self.weight:
             now = time.thread_time()
-            self._seconds[key] += now - self._since
+            self.seconds[key] += now - self._since
             self._since = now
 
     def end(self, unit_id: str) -> None:
         """Adds the measured times to those of the process."""
-        if self._weight:
-            self._cpu.add((key, seconds * self._weight) for key, seconds in self._seconds.items())
+        if self.weight:
+            self._cpu.add((key, seconds * self.weight) for key, seconds in self.seconds.items())
             if self._cpu.listener is not None:
-                self._cpu.listener(unit_id, [*self._seconds.items()])
+                self._cpu.listener(unit_id, [*self.seconds.items()])
 
 
 CPU = MetricCpu()
