@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -80,45 +79,35 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
 
 
 @cache
-def _overview() -> dict[str, tuple[str, Any]]:
+def _overview() -> dict[str, tuple[str, TyperCommand]]:
     """Returns module and outline of each command by its name, groups last."""
-    found = [(module, outline, is_group) for module in _ours().values() for outline, is_group in _outlines(module)]
-    for name, point in _installed().items():
-        try:
-            found += ((point.module, outline, is_group) for outline, is_group in _outlines(point.module))
-        except Exception:  # noqa: BLE001 - whoever asks for the command hears of it
-            found.append((point.module, TyperCommand(name), False))
+    modules = {**_ours(), **{name: point.module for name, point in _installed().items()}}
+    found = [(module, *outline) for name, module in modules.items() for outline in _outlines(name, module)]
     found.sort(key=lambda item: item[2])
-    return {outline.name: (module, outline) for module, outline, _ in found}
+    return {str(outline.name): (module, outline) for module, outline, _ in found}
 
 
-def _outlines(module: str) -> Iterator[tuple[Any, bool]]:
-    """Yields name and help of what the function ``register`` of a module adds, and whether it is a group: from its
-    text, or from the module itself where that has other words than ``app.command(…)(…)`` and ``app.add_typer(…)``."""
-    spec = find_spec(module)
-    functions = {}
-    if spec is not None and spec.origin is not None:
-        body = ast.parse(Path(spec.origin).read_bytes()).body
-        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+def _outlines(name: str, module: str) -> list[tuple[TyperCommand, bool]]:
+    """Returns name and help of what the function ``register(app)`` of a module adds, and whether it is a group, from
+    the module's text. Of a module that cannot be read, or adds it in other words than ours, only the given name."""
+    found: list[tuple[TyperCommand, bool]] = []
+    try:
+        spec = find_spec(module)
+        body = ast.parse(Path(str(spec and spec.origin)).read_bytes()).body
+    except Exception:  # noqa: BLE001 - of another package; whoever asks for the command hears of it
+        body = []
+    functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     groups: dict[str, str] = {}
-    is_read = False
     for node in functions["register"].body if "register" in functions else ():
-        match node:
-            case ast.Assign(targets=[ast.Name(group)], value=ast.Call(keywords=given)):
-                groups[group] = next(ast.literal_eval(each.value) for each in given if each.arg == "help")
-            case ast.Expr(
-                ast.Call(ast.Call(ast.Attribute(ast.Name("app"), "command"), [ast.Constant(name)]), [ast.Name(of)])
+        match ast.unparse(node).partition("("), node:
+            case _, ast.Assign(targets=[ast.Name(of)], value=ast.Call(keywords=given)):
+                groups[of] = next((ast.literal_eval(each.value) for each in given if each.arg == "help"), "")
+            case ("app.command", *_), ast.Expr(
+                ast.Call(ast.Call(args=[ast.Constant(str(called))]), [ast.Name(of)])
+            ) if of in functions:
+                found.append((TyperCommand(called, help=ast.get_docstring(functions[of])), False))
+            case ("app.add_typer", *_), ast.Expr(
+                ast.Call(args=[ast.Name(of)], keywords=[ast.keyword("name", ast.Constant(str(called)))])
             ):
-                yield TyperCommand(str(name), help=ast.get_docstring(functions[of])), False
-                is_read = True
-            case ast.Expr(
-                ast.Call(
-                    ast.Attribute(ast.Name("app"), "add_typer"),
-                    [ast.Name(of)],
-                    [ast.keyword("name", ast.Constant(name))],
-                )
-            ):
-                yield TyperCommand(str(name), help=groups[of]), True
-                is_read = True
-    if not is_read:
-        yield from ((command, isinstance(command, TyperGroup)) for command in _loaded(module, None).values())
+                found.append((TyperCommand(called, help=groups.get(of)), True))
+    return found or [(TyperCommand(name), False)]

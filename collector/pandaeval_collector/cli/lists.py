@@ -21,15 +21,18 @@ _Severity = Annotated[_Level | None, typer.Option(help="Of this severity or grav
 
 def register(app: typer.Typer) -> None:
     """Adds the three groups of commands; each lists where nothing else is asked of it."""
-    for name, told, list_, show in (
-        ("traces", "Agents' traces of a collector or a store, worst first.", list_traces, show_trace),
-        ("sessions", "Sessions of a collector or a store, worst first.", list_sessions, show_session),
-        ("failures", "Failures by root cause, gravest first.", list_failures, show_failures),
-    ):
-        group = typer.Typer(help=told, cls=_Lists)
-        group.command("list")(list_)
-        group.command("show")(show)
-        app.add_typer(group, name=name)
+    traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=_Lists)
+    traces.command("list")(list_traces)
+    traces.command("show")(show_trace)
+    app.add_typer(traces, name="traces")
+    sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=_Lists)
+    sessions.command("list")(list_sessions)
+    sessions.command("show")(show_session)
+    app.add_typer(sessions, name="sessions")
+    failures = typer.Typer(help="Failures by root cause, gravest first.", cls=_Lists)
+    failures.command("list")(list_failures)
+    failures.command("show")(show_failures)
+    app.add_typer(failures, name="failures")
 
 
 class _Lists(TyperGroup):
