@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
+
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.show.api import docs
 
 
 def register(app: typer.Typer) -> None:
@@ -14,11 +18,6 @@ def register(app: typer.Typer) -> None:
 
 def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:
     """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
-    import json
-
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.show.api import docs
-
     if page:
         typer.echo(docs.reference_page(), nl=False)
     else:

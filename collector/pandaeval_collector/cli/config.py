@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,9 @@ import typer
 
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import safe
+from pandaeval_collector.cli._start_checks import judge_notes, start_problems
 from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.config import check_machine, docs, effective, to_yaml
 
 
 class SettingsFormat(StrEnum):
@@ -42,11 +45,6 @@ def check(
 
     What is missing on this machine only (variables, files, packages) is a note, as the collector may run on another.
     """
-    import os
-
-    from pandaeval_collector.cli._start_checks import judge_notes, start_problems
-    from pandaeval_collector.config import check_machine
-
     file = file or config
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
@@ -63,8 +61,6 @@ def show(
     ] = SettingsFormat.YAML,
 ) -> None:
     """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
-    from pandaeval_collector.config import effective, to_yaml
-
     resolved = resolve_config(config)
     if output is SettingsFormat.JSON:
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
@@ -77,8 +73,6 @@ def schema(
     page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,
 ) -> None:
     """Print the JSON schema of the configuration file, for editors; or an example file, or the reference page."""
-    from pandaeval_collector.config import docs
-
     if example:
         typer.echo(docs.example_yaml(), nl=False)
     elif page:

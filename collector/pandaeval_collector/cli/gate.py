@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._ci import write_gate
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._gates import Against, outcome, tell
+from pandaeval_collector.cli._output import OutputFile
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command and what is below it."""
@@ -33,12 +39,6 @@ def compare(
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")] = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
-    from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._baseline import Against, outcome, tell
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._junit import write_gate
-    from pandaeval_collector.cli._output import OutputFile
-
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates
     against = Against(baseline, gates)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-
-if TYPE_CHECKING:
-    from pandaeval_collector.store import Job
+from pandaeval_collector.cli._output import console, print_json, safe, table
+from pandaeval_collector.store import Job, jobs
+from pandaeval_collector.store.clock import last_running
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 _Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")]
@@ -46,9 +47,6 @@ def list_(
     store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
-    from pandaeval_collector.cli._output import console, print_json, table
-    from pandaeval_collector.store import jobs
-
     with opened_store(config, store) as connection:
         found = list(jobs.listed(connection, state.value if state else None, limit))
     if format_ is given.RunFormat.json:
@@ -68,9 +66,6 @@ def show(
     store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
-    from pandaeval_collector.cli._output import print_json, safe
-    from pandaeval_collector.store import jobs
-
     with opened_store(config, store) as connection:
         found = [_facts(job) for job in _one_or_more(jobs.found(connection, id_), id_)]
     if format_ is given.RunFormat.json:
@@ -101,10 +96,6 @@ def retry(
     store: StoreFolder = None,
 ) -> None:
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store import jobs
-    from pandaeval_collector.store.clock import last_running
-
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
     with opened_store(config, store) as connection:
@@ -117,8 +108,6 @@ def retry(
 
 
 def _one_or_more(found: list[Job], start: str) -> list[Job]:
-    from pandaeval_collector.base.errors import UserError
-
     if not found:
         raise UserError(f"no job's id begins with {start!r}")
     return found

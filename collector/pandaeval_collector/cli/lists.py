@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
 
@@ -54,8 +55,6 @@ def list_traces(
     place: Place,
 ) -> None:
     """List traces with their worst result, worst first."""
-    from pandaeval_collector.cli import _listings as listings
-
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
     with place.looking() as api:
         listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
@@ -69,8 +68,6 @@ def show_trace(
     place: Place,
 ) -> None:
     """Show one trace: what was asked and answered, its calls, its results."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "traces", trace_id), listings.tell_trace, format_)
 
 
@@ -80,8 +77,6 @@ def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = given.TABLE, *, place: Place
 ) -> None:
     """List sessions, and traces without one, with their worst result, worst first."""
-    from pandaeval_collector.cli import _listings as listings
-
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
         listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
@@ -95,8 +90,6 @@ def show_session(
     place: Place,
 ) -> None:
     """Show one session: its results and its traces in order."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "sessions", session_id), listings.tell_session, format_)
 
 
@@ -110,8 +103,6 @@ def list_failures(
     place: Place,
 ) -> None:
     """List groups of failures with one root cause."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         page = api.get("/failures", severity=severity, agent=agent, limit=limit)
     listings.show(page["items"], listings.FAILURES, format_)
@@ -120,8 +111,6 @@ def list_failures(
 @placed
 def show_failures(group_id: _Group, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show one group of failures with its newest examples."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "failures", group_id), listings.tell_failures, format_)
 
 

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import (
     Api,
     ApiClient,
@@ -56,8 +58,6 @@ def start(
     place: WorkPlace,
 ) -> None:
     """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
-    from pandaeval_collector.cli import _listings as listings
-
     _check(place.store, run.emit, detach, from_)
     body = run.body(filters)
     with place.working(new=bool(from_)) as api:
@@ -92,8 +92,6 @@ def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None
 
 
 def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
-    from pandaeval_collector.cli import _listings as listings
-
     try:
         if isinstance(api, LocalApi):
             api.begin(run_id)
@@ -117,8 +115,6 @@ def list_(
     place: Place,
 ) -> None:
     """List runs, newest first."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
     listings.show(runs, listings.RUNS, format_)
@@ -127,8 +123,6 @@ def list_(
 @placed
 def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show a run: how far it is, what it found, what failed."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
     listings.show_one(run, listings.tell_run, format_)
@@ -171,9 +165,6 @@ def results(
     place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
-    from pandaeval_collector.cli import _listings as listings
-    from pandaeval_collector.cli._output import print_json
-
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ is given.RunFormat.json:
@@ -190,8 +181,6 @@ def compare(
     place: Place,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, listings.tell_comparison, format_)

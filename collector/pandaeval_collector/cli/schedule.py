@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.filters import but_times
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Api, at_collector
 
@@ -35,8 +36,6 @@ def add(
     api: Api,
 ) -> None:
     """Add a schedule. Its first run is about what is decided from now on."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     listings.show([found], listings.SCHEDULES, format_)
@@ -45,8 +44,6 @@ def add(
 @at_collector
 def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
     """List schedules."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         found = api.get("/schedules")["items"]
     listings.show(found, listings.SCHEDULES, format_)
@@ -71,7 +68,5 @@ def pause(schedule_id: _Id, *, api: Api) -> None:
 @at_collector
 def resume(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         listings.show([api.post(f"/schedules/{schedule_id}/resume")], listings.SCHEDULES)
