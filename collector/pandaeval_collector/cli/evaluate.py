@@ -30,7 +30,6 @@ from pandaeval_collector.cli._tables import print_component_errors, print_proble
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
@@ -354,6 +353,8 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
+    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+
     check_installed()
     secret(config.judge.api_key_env, os.environ)
     if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
