@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -20,6 +20,7 @@ class AgentFramework(Dialect):
     priority = 70
     scopes = ("agent_framework",)
     names = (_RUN, *_STEPS)
+    content_switch: Mapping[str, str] = {"agent_framework": "set ENABLE_SENSITIVE_DATA=true"}
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if not span.scope.name.startswith("agent_framework"):

@@ -7,7 +7,7 @@ a message would look like a run, and repeat the agent's trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._common import usage_in
@@ -31,6 +31,10 @@ class AutoGen(Dialect):
     priority = 70
     scopes = ("autogen ",)
     names = (_PROCESS,)
+    content_switch: Mapping[str, str] = {
+        "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
+        "AutoGen's own spans never hold content"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

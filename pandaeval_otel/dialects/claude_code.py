@@ -41,6 +41,9 @@ class ClaudeCode(ByKind):
     priority = 80
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
+    content_switch: Mapping[str, str] = {
+        "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1"
+    }
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if not span.name.startswith(_PREFIX):

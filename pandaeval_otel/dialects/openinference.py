@@ -104,6 +104,10 @@ class OpenInference(ByKind):
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
+    content_switch: Mapping[str, str] = {
+        "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
+        "OPENINFERENCE_HIDE_*"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind = _kind_of(span)
