@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from functools import cache
 from typing import Any
 
@@ -10,17 +12,21 @@ import typer.main
 import typer.testing
 from typer.main import get_command
 
-from pandaeval_otel.base.plugins import find_by_module
+from pandaeval_collector.cli import _discovery
+from pandaeval_collector.cli._hand import alike
 
 
 @cache
 def whole() -> typer.Typer:
     """The application with every command imported, where ``pandaeval`` imports the one that is asked for."""
-    from pandaeval_collector.cli._hand import alike
-
     made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
-    for register in find_by_module("pandaeval_collector.cli", "register").values():
-        register(made)
+    for module in _discovery._modules().values():
+        held = vars(importlib.import_module(module))
+        for name, value in held.items():
+            if isinstance(value, typer.Typer):
+                made.add_typer(value, name=name)
+        if inspect.isfunction(command := held.get(module.rpartition(".")[2])):
+            made.command()(command)
     alike(made)
     return made
 

@@ -1,4 +1,4 @@
-"""The ``pandaeval`` command: each public module here is one command, added by its ``register(app)``.
+"""The ``pandaeval`` command: each public module here holds one, or a group of them.
 
 Nothing heavy is imported here: a command's module is imported when it is asked for.
 

@@ -1,4 +1,5 @@
-"""Finds commands: a file of this folder is one, and so is a module that a package names in ``pandaeval.commands``.
+"""Finds commands: a file of this folder holds one, and so does a module that a package names in ``pandaeval.commands``:
+a function of the module's name, or groups, each as ``name = typer.Typer(help="…")``.
 
 Only the module of the command that is asked for is imported, so that a start is as long as that takes. What the
 overview says of the others is read from their text.
@@ -10,7 +11,7 @@ import ast
 import importlib
 import pkgutil
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,17 +40,13 @@ class LazyGroup(TyperGroup):
         """Imports the command that ``args`` begin with. Raises ``UserError`` for one of another package that cannot be
         used."""
         name = args[0]
-        module = _ours().get(name) or _overview().get(name, ("", None))[0]
+        module = _modules().get(name) or _overview().get(name, ("", None))[0]
         try:
             command = _loaded(module, self.rich_markup_mode).get(name) if module else None
         except Exception as error:
-            point = _installed().get(name)
-            if point is None:
+            if module.startswith(_HERE):
                 raise
-            package = point.dist.name if point.dist is not None else point.module
-            raise UserError(
-                f"{name} of {package} cannot be used: {told(error)}; update or remove the package"
-            ) from error
+            raise UserError(f"{module} cannot be used: {told(error)}; update or remove its package") from error
         if command is None:  # which is said, with the names that are close
             self.list_commands(ctx)
             return super().resolve_command(ctx, args)
@@ -57,23 +54,22 @@ class LazyGroup(TyperGroup):
 
 
 @cache
-def _ours() -> dict[str, str]:
-    """Returns our own modules by the names of their files."""
-    found = (info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return {name: f"{_HERE}.{name}" for name in found if not name.startswith("_")}
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    """Returns the entry points of commands in other packages by name, without those that would replace one of ours."""
-    return {point.name: point for point in entry_points(group=_GROUP) if point.name not in _ours()}
+def _modules() -> dict[str, str]:
+    """Returns the modules that hold commands by their own names; none of another package replaces one of ours."""
+    others = {point.module.rpartition(".")[2]: point.module for point in entry_points(group=_GROUP)}
+    files = (info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return {**others, **{name: f"{_HERE}.{name}" for name in files if not name.startswith("_")}}
 
 
 @cache
 def _loaded(module: str, markup: Any) -> dict[str, Any]:
-    """Imports a module, and returns the commands that it adds, by name."""
+    """Imports a module, and returns its commands by name."""
     made = typer.Typer(rich_markup_mode=markup)
-    importlib.import_module(module).register(made)
+    for name, value in vars(importlib.import_module(module)).items():
+        if isinstance(value, typer.Typer):
+            made.add_typer(value, name=name)
+        elif name == module.rpartition(".")[2]:
+            made.command(name)(value)
     alike(made)
     return {**get_group(made).commands}
 
@@ -81,33 +77,26 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
 @cache
 def _overview() -> dict[str, tuple[str, TyperCommand]]:
     """Returns module and outline of each command by its name, groups last."""
-    modules = {**_ours(), **{name: point.module for name, point in _installed().items()}}
-    found = [(module, *outline) for name, module in modules.items() for outline in _outlines(name, module)]
+    found = [(module, *outline) for module in _modules().values() for outline in _outlines(module)]
     found.sort(key=lambda item: item[2])
     return {str(outline.name): (module, outline) for module, outline, _ in found}
 
 
-def _outlines(name: str, module: str) -> list[tuple[TyperCommand, bool]]:
-    """Returns name and help of what the function ``register(app)`` of a module adds, and whether it is a group, from
-    the module's text. Of a module that cannot be read, or adds it in other words than ours, only the given name."""
+def _outlines(module: str) -> list[tuple[TyperCommand, bool]]:
+    """Returns name and help of each command of a module, and whether it is a group, from the module's text. Of a module
+    that cannot be read, only the name."""
     found: list[tuple[TyperCommand, bool]] = []
+    name = module.rpartition(".")[2]
     try:
         spec = find_spec(module)
         body = ast.parse(Path(str(spec and spec.origin)).read_bytes()).body
     except Exception:  # noqa: BLE001 - of another package; whoever asks for the command hears of it
         body = []
-    functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-    groups: dict[str, str] = {}
-    for node in functions["register"].body if "register" in functions else ():
-        match ast.unparse(node).partition("("), node:
-            case _, ast.Assign(targets=[ast.Name(of)], value=ast.Call(keywords=given)):
-                groups[of] = next((ast.literal_eval(each.value) for each in given if each.arg == "help"), "")
-            case ("app.command", *_), ast.Expr(
-                ast.Call(ast.Call(args=[ast.Constant(str(called))]), [ast.Name(of)])
-            ) if of in functions:
-                found.append((TyperCommand(called, help=ast.get_docstring(functions[of])), False))
-            case ("app.add_typer", *_), ast.Expr(
-                ast.Call(args=[ast.Name(of)], keywords=[ast.keyword("name", ast.Constant(str(called)))])
-            ):
-                found.append((TyperCommand(called, help=groups.get(of)), True))
+    for node in body:
+        match node:
+            case ast.FunctionDef() if node.name == name:
+                found.append((TyperCommand(name, help=ast.get_docstring(node)), False))
+            case ast.Assign([ast.Name(group)], ast.Call(ast.Attribute(attr="Typer"), keywords=given)):
+                help_ = next((ast.literal_eval(each.value) for each in given if each.arg == "help"), None)
+                found.append((TyperCommand(group, help=help_), True))
     return found or [(TyperCommand(name), False)]

@@ -11,11 +11,6 @@ from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.api import docs
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("api")(api)
-
-
 def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:
     """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
     if page:

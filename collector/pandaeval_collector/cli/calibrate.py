@@ -23,11 +23,6 @@ from pandaeval_collector.trials.labels.files import read_labels
 from pandaeval_otel.wire.labels import HumanLabel
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     labels: Annotated[Path, typer.Argument(help="CSV or JSON lines, as `pandaeval labels import` takes them.")],
     results: Annotated[

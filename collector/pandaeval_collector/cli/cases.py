@@ -27,22 +27,16 @@ _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
-    cases.command("schema")(schema)
-    cases.command("check")(check)
-    cases.command("promote")(promote)
-    cases.command("from-trace")(from_trace)
-    cases.command("from-failure")(from_failure)
-    app.add_typer(cases, name="cases")
+cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
 
 
+@cases.command("schema")
 def schema() -> None:
     """Print the JSON schema of case files."""
     typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
 
 
+@cases.command("check")
 def check(
     files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
@@ -60,6 +54,7 @@ def check(
             typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 
+@cases.command("promote")
 def promote(
     results: Annotated[
         Path, typer.Argument(help="Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
@@ -100,6 +95,7 @@ def promote(
         typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
 
+@cases.command("from-trace")
 @at_collector
 def from_trace(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
@@ -120,6 +116,7 @@ def from_trace(
     _case_runs.write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
+@cases.command("from-failure")
 @at_collector
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],

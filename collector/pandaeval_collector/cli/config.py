@@ -24,15 +24,10 @@ class SettingsFormat(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
-    group = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
-    group.command("check")(check)
-    group.command("show")(show)
-    group.command("schema")(schema)
-    app.add_typer(group, name="config")
+config = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
 
 
+@config.command("check")
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="The same, as other commands have it.")] = None,
@@ -54,6 +49,7 @@ def check(
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 
 
+@config.command("show")
 def show(
     config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
     output: Annotated[
@@ -68,6 +64,7 @@ def show(
         typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)
 
 
+@config.command("schema")
 def schema(
     example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
     page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,

@@ -42,11 +42,6 @@ Next:
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("demo")(demo)
-
-
 def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write them here as a report, one HTML file.")] = None,

@@ -18,11 +18,6 @@ from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("doctor")(doctor)
-
-
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")

@@ -37,11 +37,6 @@ class DrillFormat(StrEnum):
     html = "html"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("drill")(drill)
-
-
 @run_source
 def drill(
     source: RunSource,

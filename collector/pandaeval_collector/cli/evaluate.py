@@ -69,11 +69,6 @@ class EvaluateOptions:
     workers: int | None = None
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("evaluate")(evaluate)
-
-
 def evaluate(
     files: Annotated[
         list[str],

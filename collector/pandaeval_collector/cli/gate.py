@@ -13,14 +13,10 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._gates import Against, outcome, tell
 from pandaeval_collector.cli._output import OutputFile
 
-
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
-    gate.command("compare")(compare)
-    app.add_typer(gate, name="gate")
+gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
 
 
+@gate.command("compare")
 def compare(
     file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
     baseline: Annotated[Path, typer.Option(help="Results of the baseline, as JSON lines.")],

@@ -13,11 +13,6 @@ from pandaeval_collector.config import closest
 _PROGRAMS = Path(__file__).parent / "_programs"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("init")(init)
-
-
 def init(
     framework: Annotated[str | None, typer.Argument(help="Name of a framework; without it they are listed.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the program to this file, which must be new.")] = None,

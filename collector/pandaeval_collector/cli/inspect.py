@@ -30,11 +30,6 @@ class TraceFormat(StrEnum):
     json = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("inspect")(inspect)
-
-
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
     format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (

@@ -30,19 +30,15 @@ from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.judges import hasty_judge
-from pandaeval_collector.runs.settings import judge
+from pandaeval_collector.runs.settings import judge as judge_settings
 
 _INTERRUPTED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
-    judge.command("check")(check)
-    judge.command("align")(align)
-    app.add_typer(judge, name="judge")
+judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
 
 
+@judge.command("check")
 def check(
     model: Annotated[
         str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
@@ -80,6 +76,9 @@ def check(
         raise typer.Exit(1)
 
 
+judge.command("align")(align)
+
+
 def settings_of(path: Path | None, model: str | None) -> Config:
     """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
     given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
@@ -92,7 +91,7 @@ def settings_of(path: Path | None, model: str | None) -> Config:
 
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
-    configured, name = judge(settings), settings.judge.model or ""
+    configured, name = judge_settings(settings), settings.judge.model or ""
     assert configured is not None
 
     async def ask(told: Callable[[int], None]) -> None:

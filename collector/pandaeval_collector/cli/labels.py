@@ -23,16 +23,10 @@ from pandaeval_otel.wire.labels import HumanLabel
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
-    labels.command("import")(import_)
-    labels.command("next")(next_)
-    labels.command("export")(export)
-    labels.command("rates")(rates)
-    app.add_typer(labels, name="labels")
+labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
 
 
+@labels.command("import")
 def import_(
     file: Annotated[
         Path,
@@ -75,6 +69,7 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     return [each for each in labels if id(each) not in strange]
 
 
+@labels.command("next")
 def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
     metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
@@ -102,6 +97,7 @@ def next_(
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
 
 
+@labels.command("export")
 def export(
     out: Annotated[
         Path | None, typer.Option("--output", "--out", help="CSV, or .jsonl; if not given, CSV to standard output.")
@@ -125,6 +121,7 @@ def export(
         save(out, text)
 
 
+@labels.command("rates")
 def rates(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:

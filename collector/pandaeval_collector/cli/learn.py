@@ -33,11 +33,6 @@ from pandaeval_collector.trials.learning import (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("learn")(learn)
-
-
 @run_source
 def learn(
     source: RunSource,

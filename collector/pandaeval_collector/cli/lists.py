@@ -20,22 +20,6 @@ _Level: Any = StrEnum("Level", list(SEVERITIES))  # type: ignore[misc]
 _Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the three groups of commands; each lists where nothing else is asked of it."""
-    traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=_Lists)
-    traces.command("list")(list_traces)
-    traces.command("show")(show_trace)
-    app.add_typer(traces, name="traces")
-    sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=_Lists)
-    sessions.command("list")(list_sessions)
-    sessions.command("show")(show_session)
-    app.add_typer(sessions, name="sessions")
-    failures = typer.Typer(help="Failures by root cause, gravest first.", cls=_Lists)
-    failures.command("list")(list_failures)
-    failures.command("show")(show_failures)
-    app.add_typer(failures, name="failures")
-
-
 class _Lists(TyperGroup):
     """Takes ``pandaeval traces --since 2h`` for ``pandaeval traces list --since 2h``."""
 
@@ -44,6 +28,12 @@ class _Lists(TyperGroup):
         return super().parse_args(ctx, args if named else ["list", *args])
 
 
+traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=_Lists)
+sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=_Lists)
+failures = typer.Typer(help="Failures by root cause, gravest first.", cls=_Lists)
+
+
+@traces.command("list")
 @given.filtered()
 @placed
 def list_traces(
@@ -60,6 +50,7 @@ def list_traces(
         listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
 
 
+@traces.command("show")
 @placed
 def show_trace(
     trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id.")],
@@ -71,6 +62,7 @@ def show_trace(
     listings.show_one(_found(place, "traces", trace_id), listings.tell_trace, format_)
 
 
+@sessions.command("list")
 @given.filtered()
 @placed
 def list_sessions(
@@ -82,6 +74,7 @@ def list_sessions(
         listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
 
 
+@sessions.command("show")
 @placed
 def show_session(
     session_id: Annotated[str, typer.Argument(metavar="ID", help="A session id.")],
@@ -93,6 +86,7 @@ def show_session(
     listings.show_one(_found(place, "sessions", session_id), listings.tell_session, format_)
 
 
+@failures.command("list")
 @placed
 def list_failures(
     severity: _Severity = None,
@@ -108,6 +102,7 @@ def list_failures(
     listings.show(page["items"], listings.FAILURES, format_)
 
 
+@failures.command("show")
 @placed
 def show_failures(group_id: _Group, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show one group of failures with its newest examples."""

@@ -15,11 +15,6 @@ from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("mcp")(mcp)
-
-
 def mcp(
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,

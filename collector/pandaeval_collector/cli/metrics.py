@@ -20,11 +20,6 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("metrics")(metrics)
-
-
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,

@@ -42,11 +42,6 @@ class Per(StrEnum):
     conversation = "conversation"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("passk")(passk)
-
-
 def passk(
     file: Annotated[
         Path, typer.Argument(help="Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")

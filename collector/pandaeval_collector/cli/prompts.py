@@ -23,11 +23,6 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("prompts")(prompts)
-
-
 def prompts(
     name: Annotated[
         str | None,

@@ -27,11 +27,6 @@ _LIMIT_S = 120.0
 """Time limit of reading one page of the list: only the caller waits for it."""
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report")(report)
-
-
 def report(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only traces that started so long ago or later: 2h, 7d.")

@@ -33,17 +33,10 @@ _MOST_NAME = 200
 _INTERRUPTED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
-    for name, command in (
-        *(("start", start), ("list", list_), ("show", show), ("watch", watch), ("cancel", cancel)),
-        *(("retry", retry), ("results", results), ("compare", compare)),
-    ):
-        runs.command(name)(command)
-    app.add_typer(runs, name="runs")
+runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
 
 
+@runs.command("start")
 @given.filtered()
 @given.run_options
 @at_work
@@ -84,6 +77,30 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
         raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
+@runs.command("list")
+@placed
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
+) -> None:
+    """List runs, newest first."""
+    with place.looking() as api:
+        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
+    listings.show(runs, listings.RUNS, format_)
+
+
+@runs.command("show")
+@placed
+def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
+    """Show a run: how far it is, what it found, what failed."""
+    with place.looking() as api:
+        run = api.get(f"/runs/{run_id}")
+    listings.show_one(run, listings.tell_run, format_)
+
+
+@runs.command("watch")
 @at_collector
 def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
@@ -107,27 +124,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
     listings.show_one(run, listings.tell_run, format_)
 
 
-@placed
-def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
-    format_: given.Format = given.TABLE,
-    *,
-    place: Place,
-) -> None:
-    """List runs, newest first."""
-    with place.looking() as api:
-        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    listings.show(runs, listings.RUNS, format_)
-
-
-@placed
-def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
-    """Show a run: how far it is, what it found, what failed."""
-    with place.looking() as api:
-        run = api.get(f"/runs/{run_id}")
-    listings.show_one(run, listings.tell_run, format_)
-
-
+@runs.command("cancel")
 @at_work
 def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     """End a run early; what is done stays."""
@@ -136,6 +133,7 @@ def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
 
+@runs.command("retry")
 @at_work
 def retry(
     run_id: _Id,
@@ -155,6 +153,7 @@ def retry(
         _wait(api, run_id, format_, place.store)
 
 
+@runs.command("results")
 @placed
 def results(
     run_id: _Id,
@@ -172,6 +171,7 @@ def results(
         listings.show([*found], listings.RESULTS)
 
 
+@runs.command("compare")
 @placed
 def compare(
     a: Annotated[str, typer.Argument(help="Id of a run.")],

@@ -14,16 +14,12 @@ from pandaeval_collector.cli._run_place import Api, at_collector
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    schedule = typer.Typer(
-        help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
-    )
-    for name, command in (("add", add), ("list", list_), ("remove", remove), ("pause", pause), ("resume", resume)):
-        schedule.command(name)(command)
-    app.add_typer(schedule, name="schedule")
+schedule = typer.Typer(
+    help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
+)
 
 
+@schedule.command("add")
 @given.filtered(but_times())
 @given.run_options
 @at_collector
@@ -41,6 +37,7 @@ def add(
     listings.show([found], listings.SCHEDULES, format_)
 
 
+@schedule.command("list")
 @at_collector
 def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
     """List schedules."""
@@ -49,6 +46,7 @@ def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
     listings.show(found, listings.SCHEDULES, format_)
 
 
+@schedule.command("remove")
 @at_collector
 def remove(schedule_id: _Id, *, api: Api) -> None:
     """Remove a schedule; its runs stay."""
@@ -57,6 +55,7 @@ def remove(schedule_id: _Id, *, api: Api) -> None:
     typer.echo(f"schedule {schedule_id} is removed")
 
 
+@schedule.command("pause")
 @at_collector
 def pause(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule rest."""
@@ -65,6 +64,7 @@ def pause(schedule_id: _Id, *, api: Api) -> None:
     typer.echo(f"schedule {schedule_id} is paused; `pandaeval schedule resume {schedule_id}` goes on")
 
 
+@schedule.command("resume")
 @at_collector
 def resume(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""

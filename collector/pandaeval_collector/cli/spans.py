@@ -16,11 +16,6 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.kept import stored_spans
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("spans")(spans)
-
-
 def spans(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits.")],
     output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,

@@ -39,16 +39,10 @@ class Form(StrEnum):
     pb = "pb"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
-    store.command("stats")(stats)
-    store.command("verify")(verify)
-    store.command("repair")(repair)
-    store.command("export")(export)
-    app.add_typer(store, name="store")
+store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
 
+@store.command("stats")
 def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
     with _read(config, store) as (connection, folder):
@@ -60,6 +54,7 @@ def stats(format_: given.Format = given.TABLE, config: _Config = None, store: St
         typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
 
 
+@store.command("verify")
 def verify(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
     """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
 
@@ -72,6 +67,7 @@ def verify(format_: given.Format = given.TABLE, config: _Config = None, store: S
         raise typer.Exit(1)
 
 
+@store.command("repair")
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
     format_: given.Format = given.TABLE,
@@ -111,6 +107,7 @@ def repair(
         raise typer.Exit(1)
 
 
+@store.command("export")
 def export(
     output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
     form: Annotated[

@@ -20,11 +20,6 @@ from pandaeval_collector.cli._top_view import view
 from pandaeval_collector.show.api.client import AskError
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("top")(top)
-
-
 def top(
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,

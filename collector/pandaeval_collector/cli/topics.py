@@ -19,11 +19,6 @@ from pandaeval_collector.config import Config
 _DAY_S = 86_400.0
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("topics")(topics)
-
-
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A Kafka topic to be made; ``settings``: its configuration, with Kafka's own names."""

@@ -17,9 +17,6 @@ from support.commands import whole
 _MODULE = '''
 import typer
 
-def register(app: typer.Typer) -> None:
-    app.command("greet")(greet)
-
 def greet(name: str) -> None:
     """Say hello."""
     typer.echo(f"hello {name}")
@@ -29,18 +26,13 @@ def greet(name: str) -> None:
 @pytest.fixture
 def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Commands of other packages: one that works, one that cannot be imported, and one by the name of ours."""
-    (tmp_path / "greeting_command.py").write_text(_MODULE)
-    (tmp_path / "broken_command.py").write_text("raise RuntimeError('no such luck')\n")
+    (tmp_path / "greet.py").write_text(_MODULE)
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no such luck')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    named = {
-        "greet": "greeting_command",
-        "broken": "broken_command",
-        "gone": "gone_command",
-        "config": "broken_command",
-    }
-    points = [EntryPoint(name, module, "pandaeval.commands") for name, module in named.items()]
+    (tmp_path / "config.py").write_text("raise RuntimeError('never read')\n")
+    points = [EntryPoint(name, name, "pandaeval.commands") for name in ("greet", "broken", "gone", "config")]
     monkeypatch.setattr(_discovery, "entry_points", lambda group: points)
-    caches = (_discovery._installed, _discovery._overview)
+    caches = (_discovery._modules, _discovery._overview)
     for each in caches:
         each.cache_clear()
     yield
@@ -63,7 +55,7 @@ def test_the_overview_shows_every_command_and_its_help() -> None:
 @pytest.mark.usefixtures("others")
 def test_a_command_of_another_package() -> None:
     assert "Say hello." in _run("--help")[1]
-    assert "greeting_command" not in sys.modules, "only its text was read"
+    assert "greet" not in sys.modules, "only its text was read"
     assert _run("greet", "you") == (0, "hello you\n")
 
 
@@ -71,6 +63,6 @@ def test_a_command_of_another_package() -> None:
 def test_a_command_of_another_package_that_cannot_be_used() -> None:
     code, told = _run("broken")
     assert code == 2
-    assert told.startswith("broken of broken_command cannot be used: RuntimeError: no such luck")
+    assert told.startswith("broken cannot be used: RuntimeError: no such luck")
     assert _run("gone")[0] == 2
     assert _run("config", "check")[0] == 0
