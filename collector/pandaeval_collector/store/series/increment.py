@@ -208,13 +208,6 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
     ]
 
 
-def added_by(
-    results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
-) -> tuple[list[SeriesRow], list[tuple[str, str]]]:
-    """Returns the rows of what results add to the series, see :func:`increments`, and the label values that are new."""
-    return series_rows(increments(results, counted, labels, first)), labels.take_new()
-
-
 def _observe_failure(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
     failure = failure_of(result)
     if failure is None:
