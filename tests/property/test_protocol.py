@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase
-from pandaeval_collector.pipeline.commits import Committer
 
 from pandaeval_collector.exporters.delivery.outbox import Outbox
+from pandaeval_collector.pipeline.deciding import Committer
 from pandaeval_collector.pipeline.keeping import Keeper
 from pandaeval_collector.store import Store
 from support.examples import examples
