@@ -218,14 +218,12 @@ class Dependencies:
             kind = _Recovery if reads.later else _Answers if reads.answers else _Before
             self._rules.append(kind(metric, reads.later or reads.earlier, evaluator, store))
 
-    def suffices(
-        self, newest: Sequence[Member], start_ns: int, agents: Collection[str], unsettled: bool = False
-    ) -> bool:
+    def suffices(self, newest: Sequence[Member], start_ns: int, agents: Collection[str]) -> bool:
         """Returns whether ``newest``, the newest members of a session, include all that is read with its traces from
-        ``start_ns`` on, or new ones of ``agents``. ``unsettled``: the new ones may have to be read again."""
+        ``start_ns`` on; new ones are of ``agents``, or among them."""
         later = [member for member in newest if member.start_ns >= start_ns]
-        unsettled = unsettled or any(member.facts.unsettled for member in later)
-        agents = {*agents, *(member.facts.agent for member in later)}
+        unsettled = any(member.facts.unsettled for member in later)
+        agents = {*agents, *(member.facts.agent for member in later if member.facts.said)}
         return all(rule.suffices(newest, start_ns, agents, unsettled) for rule in self._rules)
 
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, Filing]) -> list[Result]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.decision import GrownSession
@@ -24,8 +25,8 @@ from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 
 _NEAR: tuple[int, ...] = (4, 32, 256, 2048)
 """How many traces of a session are read to place a new one; the next number, then all, where they do not suffice."""
-_FEW = 64
-"""How many newest traces of a session are read first, where members from other collectors came in."""
+_GROWN: tuple[int, ...] = (64, 512, 4096)
+"""The same, where members from other collectors came in."""
 _AT_ONCE = 4096
 """From so many members on they are compared, before more are read: memory is not spared for more."""
 _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
@@ -56,29 +57,24 @@ class SessionPlaces:
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
         batch = {run.unit.trace_id: Filing(run, [*run.results]) for run in runs}
-        again: list[Result] = []
         sessions, left = self._sessions(runs, places, changes)
         came = self._came(places, left, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
-        near = self._near(
-            {id_: added for id_, added in sessions.items() if id_ not in left and id_ not in came}, places
-        )
-        stretches: list[Stretch] = []
-        size = 0
-        for session_id in sorted({*sessions, *left, *came}):
-            first, members = near.get(session_id) or (0, self._all(session_id))
-            # Traces of this batch are taken out: those that left are filed elsewhere, the others are added anew.
-            members = [member for member in members if member.trace_id not in elsewhere]
-            members += [*(self.member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
-            stretches.append(Stretch.of(session_id, first, members, whole=session_id in left))
-            size += len(members)
-            if size >= _AT_ONCE:
-                again.extend(self._compare(stretches, batch, changes))
-                stretches, size = [], 0
-        again.extend(self._compare(stretches, batch, changes))
-        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
-        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
-        changes.responses.extend(places.responses)
+        added = {id_: [self.member(run, places) for run in some] for id_, some in sessions.items()}
+        near = sessions.keys() - left - came.keys()
+        near = {id_ for id_ in near if all(_is_new(run, places) for run in sessions[id_])}
+        grown = {id_: GrownSession(whole=True) for id_ in {*sessions, *left, *came}}
+        grown |= {id_: GrownSession(min(member.start_ns for member in added[id_])) for id_ in near}
+
+        def stretches() -> Iterator[Stretch]:
+            for session_id, first, members in self._read(grown, _NEAR, added):
+                # Traces of this batch are taken out: those that left are filed elsewhere, the others are added anew.
+                members = [member for member in members if member.trace_id not in elsewhere]
+                members += [*added.get(session_id, ()), *came.get(session_id, ())]
+                yield Stretch.of(session_id, first, members, whole=session_id in left)
+
+        again = self._compare(stretches(), batch, changes)
+        self._keep_waiting(runs, places, changes)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> set[str]:
@@ -89,31 +85,25 @@ class SessionPlaces:
             changes.session_traces.extend(to_row(self.member(run, places), session_id) for run in some)
         for session_id, members in came.items():
             changes.session_traces.extend(to_row(member, session_id) for member in members)
-        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
-        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
-        changes.responses.extend(places.responses)
+        self._keep_waiting(runs, places, changes)
         grown = {*sessions, *left, *came}
         changes.touched |= grown
         return grown
 
     def compare(self, grown: Mapping[str, GrownSession], changes: WriteSet) -> list[Result]:
         """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
-        again: list[Result] = []
-        stretches: list[Stretch] = []
-        near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole}, _FEW)
-        size = 0
-        for session_id in sorted(grown):
-            first, members = near.get(session_id) or self._further(session_id, grown[session_id])
-            for member in members:
-                member.changed = member.facts.evidence is None
-                if member.changed and member.facts.revision > 1:
-                    again.extend(self._settled(member, session_id))
-            stretches.append(Stretch.of(session_id, first, members))
-            size += len(members)
-            if size >= _AT_ONCE:
-                again.extend(self._compare(stretches, {}, changes))
-                stretches, size = [], 0
-        return [*again, *self._compare(stretches, {}, changes)]
+        settled: list[Result] = []
+
+        def stretches() -> Iterator[Stretch]:
+            for session_id, first, members in self._read(grown, _GROWN):
+                for member in members:
+                    member.changed = member.facts.evidence is None
+                    if member.changed and member.facts.revision > 1:
+                        settled.extend(self._settled(member, session_id))
+                yield Stretch.of(session_id, first, members, whole=grown[session_id].whole)
+
+        again = self._compare(stretches(), {}, changes)
+        return settled + again
 
     def _settled(self, member: Member, session_id: str) -> list[Result]:
         """Takes back what was said with earlier traces of an older revision that another collector decided, where the
@@ -181,52 +171,59 @@ class SessionPlaces:
                 came.setdefault(session_id, []).append(member)
         return came
 
-    def _all(self, session_id: str) -> list[Member]:
-        return [from_row(row) for row in self._store.session_traces(session_id)]
+    def _keep_waiting(self, runs: Iterable[Run], places: Places, changes: WriteSet) -> None:
+        """Adds the runs that have no session yet and may come into one, and the responses by which they are found."""
+        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
+        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
+        changes.responses.extend(places.responses)
 
-    def _near(self, grown: Mapping[str, Sequence[Run]], places: Places) -> dict[str, tuple[int, list[Member]]]:
-        """Reads the members that new runs of sessions can be compared with, and the position of the first of them: a
-        session of thousands of traces is not read for each new one. Nothing of a session that has to be read whole."""
-        found: dict[str, tuple[int, list[Member]]] = {}
-        wanted = {id_ for id_, added in grown.items() if all(_is_new(run, places) for run in added)}
-        for newest in _NEAR:
+    def _read(
+        self,
+        grown: Mapping[str, GrownSession],
+        sizes: Sequence[int],
+        added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
+    ) -> Iterator[tuple[str, int, list[Member]]]:
+        """Yields sessions with the members that new ones can be compared with, and the position of the first of them: a
+        session of thousands of traces is not read for each new one. So many are read as ``sizes`` says, the next number
+        where they do not suffice, then all. ``added``: new members that are not stored yet."""
+        near: dict[str, tuple[int, list[Member]]] = {}
+        wanted = {session_id for session_id, each in grown.items() if not each.whole}
+        for newest in sizes:
             for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
-                members = [from_row(row) for row in rows]
-                added = grown[session_id]
-                agents = {run.unit.agent for run in added if run.member.facts.said}
-                start = min(run.member.start_ns for run in added)
-                unsettled = any(run.member.facts.unsettled for run in added)
-                if size <= newest or self._dependencies.suffices(members, start, agents, unsettled):
-                    found[session_id] = size - len(members), members
-            wanted -= found.keys()
-        return found
+                members, each = [from_row(row) for row in rows], grown[session_id]
+                known = [*members, *added.get(session_id, ())]
+                if size <= newest or self._dependencies.suffices(known, each.start_ns, each.agents):
+                    near[session_id] = size - len(members), members
+            wanted -= near.keys()
+        for session_id in sorted(grown):
+            if session_id in near:
+                yield session_id, *near.pop(session_id)
+            else:
+                yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _further(self, session_id: str, grown: GrownSession) -> tuple[int, list[Member]]:
-        """Reads members like :meth:`_near_grown`, of one session, further back: all where nothing less suffices."""
-        for newest in () if grown.whole else _NEAR[-2:]:
-            if found := self._near_grown({session_id: grown}, 2 * newest):
-                return found[session_id]
-        return 0, self._all(session_id)
-
-    def _near_grown(self, grown: Mapping[str, GrownSession], newest: int) -> dict[str, tuple[int, list[Member]]]:
-        """Reads the ``newest`` members of sessions, new ones among them, where they suffice, as :meth:`_near`."""
-        found: dict[str, tuple[int, list[Member]]] = {}
-        for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
-            each = grown[session_id]
-            members = [from_row(row) for row in rows]
-            if size <= newest or self._dependencies.suffices(members, each.start_ns, each.agents):
-                found[session_id] = size - len(members), members
-        return found
-
-    def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, Filing], changes: WriteSet) -> list[Result]:
+    def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, Filing], changes: WriteSet) -> list[Result]:
         """Evaluates what depends on other traces of its session, and adds the changed members to ``changes``. Returns
         the results of traces that are not in the batch."""
-        again = self._dependencies.score(stretches, batch)
-        for stretch in stretches:
-            changed = [member for member in stretch.members if member.changed]
-            changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
-            changes.touched.add(stretch.session_id)
+        again: list[Result] = []
+        for some in _together(stretches):
+            again += self._dependencies.score(some, batch)
+            for stretch in some:
+                changed = [member for member in stretch.members if member.changed]
+                changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
+                changes.touched.add(stretch.session_id)
         return again
+
+
+def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
+    """Yields stretches that are small enough together."""
+    some: list[Stretch] = []
+    for stretch in stretches:
+        some.append(stretch)
+        if sum(len(each.members) for each in some) >= _AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _is_new(run: Run, places: Places) -> bool:
