@@ -85,12 +85,16 @@ class TestTheMachineFinds:
         make = Committer._commit
 
         async def forgetful(self: Committer, decide: Any) -> None:
-            decision = decide()
+            decision = await decide()
             if decision.changes.ended:
                 decision.changes.results.clear()
                 await asyncio.wrap_future(self._store.commit(decision.changes))
             else:
-                await make(self, lambda: decision)
+
+                async def made() -> Any:
+                    return decision
+
+                await make(self, made)
 
         monkeypatch.setattr(Committer, "_commit", forgetful)
         assert "not those of a file" in found()
