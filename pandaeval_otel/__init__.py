@@ -14,7 +14,25 @@ if TYPE_CHECKING:
     from pandaeval_otel.dialects import Dialect as Dialect
     from pandaeval_otel.dialects import Reading as Reading
     from pandaeval_otel.dialects import readers as readers
-    from pandaeval_otel.model import *  # noqa: F403 - its __all__ is below, under "model"
+    from pandaeval_otel.model import NOT_CAPTURED as NOT_CAPTURED
+    from pandaeval_otel.model import Captured as Captured
+    from pandaeval_otel.model import Kind as Kind
+    from pandaeval_otel.model import Media as Media
+    from pandaeval_otel.model import Message as Message
+    from pandaeval_otel.model import OtherPart as OtherPart
+    from pandaeval_otel.model import Part as Part
+    from pandaeval_otel.model import Reasoning as Reasoning
+    from pandaeval_otel.model import Session as Session
+    from pandaeval_otel.model import Span as Span
+    from pandaeval_otel.model import Text as Text
+    from pandaeval_otel.model import ToolCall as ToolCall
+    from pandaeval_otel.model import ToolDefinition as ToolDefinition
+    from pandaeval_otel.model import ToolRequest as ToolRequest
+    from pandaeval_otel.model import ToolResponse as ToolResponse
+    from pandaeval_otel.model import Trace as Trace
+    from pandaeval_otel.model import Trigger as Trigger
+    from pandaeval_otel.model import Turn as Turn
+    from pandaeval_otel.model import Usage as Usage
     from pandaeval_otel.model.raw import RawEvent as RawEvent
     from pandaeval_otel.model.raw import RawLink as RawLink
     from pandaeval_otel.model.raw import RawLog as RawLog

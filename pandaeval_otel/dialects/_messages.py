@@ -7,7 +7,7 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text, loads
@@ -267,6 +267,13 @@ def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
     if cut:
         found = without_cut_values(found)
     return (found if not found or tells(found) else None), cut
+
+
+def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
+    """Returns the messages with what ``change`` makes of each part."""
+    return messages and tuple(
+        Message(message.role, tuple(map(change, message.parts)), message.finish_reason) for message in messages
+    )
 
 
 def tells(messages: Iterable[Message]) -> bool:

@@ -63,6 +63,9 @@ class Dialect(Protocol):
     Two more hints are optional. ``marks``: attribute keys of which a span must have one for its roots to count, for a
     dialect that shares them with others. ``only_logs``: ``True`` for a dialect that reads only log records.
 
+    ``content_switch``, optional too: how its users switch the capture of content on, by the name of an instrumentation
+    scope, or its beginning up to a dot, or the dialect's own name. The collector logs the text where spans hold none.
+
     Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
     attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
     such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
@@ -153,6 +156,7 @@ class Foreign:
         self.names = dialect.names
         self.marks: frozenset[str] = frozenset(getattr(dialect, "marks", ()))
         self.only_logs = bool(getattr(dialect, "only_logs", False))
+        self.content_switch: Mapping[str, str] = getattr(dialect, "content_switch", {})
         self._dialect = dialect
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -183,6 +187,9 @@ def _check(dialect: object, taken: set[str]) -> None:
     for name, prefixes in (("scopes", dialect.scopes), ("names", dialect.names)):
         if type(prefixes) is not tuple or not _are_words(prefixes):
             raise NotUsableError(f"its {name} are no tuple of texts")
+    switch = getattr(dialect, "content_switch", {})
+    if not isinstance(switch, Mapping) or not _are_words([*switch, *switch.values()]):
+        raise NotUsableError("its content_switch is no mapping from texts to texts")
 
 
 def _are_words(values: Sequence[object] | frozenset[object]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -20,6 +20,7 @@ class AgentFramework(Dialect):
     priority = 70
     scopes = ("agent_framework",)
     names = (_RUN, *_STEPS)
+    content_switch: Mapping[str, str] = {"agent_framework": "set ENABLE_SENSITIVE_DATA=true"}
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if not span.scope.name.startswith("agent_framework"):
@@ -31,9 +32,8 @@ class AgentFramework(Dialect):
         reading = Reading(kind=Kind.WORKFLOW)
         failed = next((event for event in span.events if event.name == "workflow.error"), None)
         if failed is not None:
-            reading.error = (
-                error_of(span) or str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
-            )
+            said = str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
+            reading.error = error_of(span) or said
         return reading
 
 

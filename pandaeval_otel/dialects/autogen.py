@@ -7,7 +7,7 @@ a message would look like a run, and repeat the agent's trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._common import usage_in
@@ -31,6 +31,10 @@ class AutoGen(Dialect):
     priority = 70
     scopes = ("autogen ",)
     names = (_PROCESS,)
+    content_switch: Mapping[str, str] = {
+        "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
+        "AutoGen's own spans never hold content"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -45,9 +49,8 @@ class AutoGen(Dialect):
         if response is not None:
             return _answered(response)
         said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
-        return (
-            Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
-        )
+        is_question = any(message.role == "user" for message in said)
+        return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if is_question else None
 
 
 DIALECT = AutoGen()
@@ -59,8 +62,8 @@ def _answered(response: dict[str, Any]) -> Reading | None:
         return None
     inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
     output: Messages = tuple(_message(item) for item in (*inner, chat))
-    stated = [usage_in(item.get("models_usage"), "prompt_tokens", "completion_tokens") for item in (*inner, chat)]
-    usages = [usage for usage in stated if usage is not None]
+    spent = [item["models_usage"] for item in (*inner, chat) if type(item.get("models_usage")) is dict]
+    usages = [usage_in(tokens, "prompt_tokens", "completion_tokens") or Usage() for tokens in spent]
     return Reading(
         kind=Kind.AGENT,
         agent_name=identifier(chat.get("source")),

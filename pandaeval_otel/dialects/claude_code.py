@@ -41,6 +41,9 @@ class ClaudeCode(ByKind):
     priority = 80
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
+    content_switch: Mapping[str, str] = {
+        "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1"
+    }
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if not span.name.startswith(_PREFIX):
@@ -54,11 +57,8 @@ class ClaudeCode(ByKind):
         if reading is not None and reading.kind is Kind.AGENT:
             prompt = span.attributes.get("user_prompt")
             if hidden(prompt):
-                told = (
-                    log.attributes.get("prompt")
-                    for log in logs
-                    if log_name(log) in ("claude_code.user_prompt", "user_prompt")
-                )
+                names = ("claude_code.user_prompt", "user_prompt")
+                told = (log.attributes.get("prompt") for log in logs if log_name(log) in names)
                 prompt = next((text for text in told if not hidden(text)), None)
             if type(prompt) is str:
                 reading.input = said_by_user(prompt)
@@ -98,12 +98,10 @@ def _told(logs: Sequence[RawLog]) -> Messages | None:
     for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
         if "agent" in str(log.attributes.get("query_source", "")):
             continue
-        name = log_name(log)
-        if name in ("claude_code.assistant_response", "assistant_response") and not hidden(
-            text := log.attributes.get("response")
-        ):
+        name, text = log_name(log).removeprefix(_PREFIX), log.attributes.get("response")
+        if name == "assistant_response" and not hidden(text):
             found.append(Message("assistant", (Text(str(text)),)))
-        elif name in ("claude_code.tool_result", "tool_result"):
+        elif name == "tool_result":
             found.append(Message("assistant", (_request(log.attributes),)))
     return tuple(found) or None
 

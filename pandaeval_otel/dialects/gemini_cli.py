@@ -39,10 +39,8 @@ class GeminiCLI(Dialect):
             reading.kind = Kind.AGENT
             # The part of a subagent's result that is for the model rather than for the screen.
             result = parsed(made)
-            reading.input, reading.output = (
-                asked(given)[0],
-                answered(result.get("llmContent", result) if type(result) is dict else result)[0],
-            )
+            reading.input = asked(given)[0]
+            reading.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
         elif cut_in or cut_out:
             reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None

@@ -83,6 +83,11 @@ class GenAI(Dialect):
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
+    content_switch: Mapping[str, str] = {
+        "opentelemetry.": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)

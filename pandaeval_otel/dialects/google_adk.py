@@ -5,7 +5,7 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,10 @@ class GoogleADK(ByKind):
     priority = 80
     roots = frozenset({"gcp"})
     scopes = (_SCOPE,)
+    content_switch: Mapping[str, str] = {
+        _SCOPE: "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
+        "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+    }
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name == "execute_tool (merged)":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
@@ -52,6 +53,7 @@ class Haystack(ByKind):
     priority = 75
     roots = frozenset({"haystack"})
     names = ("haystack.",)
+    content_switch: Mapping[str, str] = {"haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true"}
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.name != "haystack.component.run":

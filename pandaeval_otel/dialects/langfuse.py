@@ -87,9 +87,8 @@ class Langfuse(ByKind):
             status = parsed(attributes.get("langfuse.observation.status_message"))
             reading.error = str(status or "error")[:MAX_ERROR]
         reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
-        reading.session_ids = prefixed_sessions(attributes, _METADATA) or prefixed_sessions(
-            attributes, "langfuse.trace.metadata."
-        )
+        sessions = (prefixed_sessions(attributes, prefix) for prefix in (_METADATA, "langfuse.trace.metadata."))
+        reading.session_ids = next((named for named in sessions if named), ())
         reading.user_id = prefixed_user(attributes, _METADATA)
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:

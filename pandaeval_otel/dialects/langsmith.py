@@ -6,6 +6,8 @@ and retrievers call themselves embeddings; so this dialect goes before the GenAI
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     MAX_ERROR,
@@ -43,6 +45,7 @@ class LangSmith(ByKind):
     priority = 70
     roots = frozenset({"langsmith"})
     scopes = ("langsmith",)
+    content_switch: Mapping[str, str] = {"langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS"}
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         run_type = attributes.get(_RUN_TYPE)

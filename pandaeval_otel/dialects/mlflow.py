@@ -19,7 +19,7 @@ from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, identifier, parsed
-from pandaeval_otel.model import Kind
+from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
@@ -78,11 +78,11 @@ class MLflow(ByKind):
         reading.tools = tool_definitions(offered) or prompted_tools(reading.system)
         named = parsed(attributes.get("mlflow.llm.model")) or (given.get("model") if type(given) is dict else None)
         reading.request_model = identifier(named)
-        reading.usage = usage_in(parsed(attributes.get("mlflow.chat.tokenUsage")), *_TOKENS)
+        reading.usage = _usage(attributes)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUTS), attributes.get(_OUTPUTS))
-        reading.usage = usage_in(parsed(attributes.get("mlflow.chat.tokenUsage")), *_TOKENS)
+        reading.usage = _usage(attributes)
         if reading.kind is Kind.AGENT:
             reading.agent_name = agent_named(span.name)
 
@@ -100,3 +100,8 @@ def _tool_name(span: RawSpan) -> str:
     if function and number.isdecimal() and stem == function:
         return function
     return span.name.removeprefix("Tool.")
+
+
+def _usage(attributes: Attributes) -> Usage | None:
+    spent = parsed(attributes.get("mlflow.chat.tokenUsage"))
+    return usage_in(spent, *_TOKENS) or (Usage() if type(spent) is dict else None)

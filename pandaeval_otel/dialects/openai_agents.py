@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._reprs import from_repr
@@ -51,14 +51,8 @@ def _with_objects(value: Any, role: str) -> Messages | None:
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None
-    found = messages_of(value, role)
-    return found and tuple(
-        Message(
-            message.role,
-            tuple((_OBJECT(part.text) or part) if type(part) is Text else part for part in message.parts),
-            message.finish_reason,
-        )
-        for message in found
+    return each_part(
+        messages_of(value, role), lambda part: (_OBJECT(part.text) or part) if type(part) is Text else part
     )
 
 

@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._common import (
     usage_in,
 )
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
@@ -37,7 +37,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_outcome,
 )
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
-from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, Usage
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "openinference.span.kind"
@@ -104,6 +104,10 @@ class OpenInference(ByKind):
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
+    content_switch: Mapping[str, str] = {
+        "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
+        "OPENINFERENCE_HIDE_*"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind = _kind_of(span)
@@ -112,19 +116,7 @@ class OpenInference(ByKind):
         reading = self.read_as(kind, span)
         if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = reading.output and tuple(
-                Message(
-                    message.role,
-                    tuple(
-                        ToolRequest(tool_of_server(part.name), part.arguments, part.id)
-                        if type(part) is ToolRequest
-                        else part
-                        for part in message.parts
-                    ),
-                    message.finish_reason,
-                )
-                for message in reading.output
-            )
+            reading.output = each_part(reading.output, _with_own_name)
         return reading
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -233,6 +225,10 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reading.output = told if alone else output
     elif told:
         reading.output = told
+
+
+def _with_own_name(part: Part) -> Part:
+    return ToolRequest(tool_of_server(part.name), part.arguments, part.id) if type(part) is ToolRequest else part
 
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:

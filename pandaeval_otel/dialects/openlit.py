@@ -29,6 +29,7 @@ class OpenLIT(Dialect):
     priority = 55
     roots = frozenset({"openlit"})
     scopes = ("openlit",)
+    content_switch: Mapping[str, str] = {"openlit": "call openlit.init(capture_message_content=True)"}
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

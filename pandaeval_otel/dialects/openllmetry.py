@@ -7,7 +7,7 @@ and callbacks of the instrumented framework. LiteLLM and others write the older 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -61,6 +61,8 @@ _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "tracel
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
 _INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
 _SUFFIXES = (".tool", ".agent", ".workflow", ".task")
+_LIBRARIES = ("openai.v1", "anthropic", "langchain", "openai_agents", "crewai", "llamaindex", "bedrock", "agno")
+_OWN_SCOPES = tuple(f"opentelemetry.instrumentation.{library}" for library in _LIBRARIES)
 
 
 class OpenLLMetry(ByKind):
@@ -71,6 +73,9 @@ class OpenLLMetry(ByKind):
     roots = frozenset({"traceloop", "llm", "gen_ai"})
     scopes = ("traceloop",)
     names = (_CREW_WORKFLOW,)
+    content_switch: Mapping[str, str] = dict.fromkeys(
+        ("traceloop.", "openllmetry", *_OWN_SCOPES), "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)"
+    )
     marks = _MARKS | _INDEXED
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:

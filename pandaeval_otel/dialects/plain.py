@@ -50,17 +50,9 @@ class Plain(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)
-        # Whether a span has nothing that is read here, like nearly all spans of other dialects.
-        if (
-            kind is None
-            and not logs
-            and (
-                _KEYS.isdisjoint(span.attributes)
-                and not span.events
-                and span.status_code != STATUS_ERROR
-                and not span.resource.names_session
-            )
-        ):
+        # Nearly all spans of other dialects have nothing that is read here.
+        bare = _KEYS.isdisjoint(span.attributes) and not (span.events or logs or span.resource.names_session)
+        if kind is None and bare and span.status_code != STATUS_ERROR:
             return None
         error = error_of(span, logs)
         sessions = session_candidates(span.attributes, span.resource, _SESSION_RANKS)

@@ -45,6 +45,7 @@ class PydanticAI(ByKind):
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
+    content_switch: Mapping[str, str] = {"pydantic-ai": "instrument with InstrumentationSettings(include_content=True)"}
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if _AGENT_NAME in attributes and _MODEL_NAME in attributes:

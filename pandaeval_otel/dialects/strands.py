@@ -3,7 +3,7 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
@@ -27,6 +27,9 @@ class Strands(Dialect):
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
+    content_switch: Mapping[str, str] = {
+        "strands": "send the log records here as well: some exporters move the content of spans into log records"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -57,6 +57,9 @@ class VercelAI(ByKind):
     roots = frozenset({"ai"})
     scopes = (_SCOPE_7,)
     names = ("ai.",)
+    content_switch: Mapping[str, str] = {
+        "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }"
+    }
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         operation = attributes.get("ai.operationId")

@@ -18,6 +18,8 @@ class TestEveryDialect:
         assert dialect.name
         assert 0 <= dialect.priority <= 100
         assert all("." not in root for root in dialect.roots), "roots are first segments of keys"
+        switch = getattr(dialect, "content_switch", {})
+        assert all(isinstance(text, str) and text for text in [*switch, *switch.values()])
 
     def test_has_nothing_to_say_about_an_empty_span_that_is_not_its_own(self, dialect: Dialect) -> None:
         reading = dialect.read(RawSpan("a" * 32, "b" * 16), ())

@@ -118,14 +118,15 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
         def embed(self, texts: Any) -> Any:
             return np.ones((len(texts), 1), dtype=np.float32)
 
-    trace = Trace("a" * 32, (), "b" * 16, turns=(Turn(ASKED, SAID),), input=ASKED, output=SAID, fragment=True)
+    whole = Trace("a" * 32, (), "b" * 16, turns=(Turn(ASKED, SAID),), input=ASKED, output=SAID)
     evaluator = Evaluator(Embedder())
-    results = evaluator.trace(trace, evaluator.embed([trace]))
-    assert {(r.metric, r.why) for r in results} == {
-        ("coherence", "incomplete_trace"),
-        ("response", "incomplete_trace"),
-    }
-    assert all(isinstance(r.finding, Unscored) for r in results)
+    applying = {result.metric for result in evaluator.trace(whole, evaluator.embed([whole]))}
+    part = replace(whole, fragment=True)
+    results = evaluator.trace(part, evaluator.embed([part]))
+    assert {"coherence", "response"} <= applying
+    assert "tool_loop" not in applying
+    assert {(result.metric, result.why) for result in results} == {(name, "incomplete_trace") for name in applying}
+    assert all(isinstance(result.finding, Unscored) for result in results)
 
 
 class TestIdsAndWhatElseIsRegistered:

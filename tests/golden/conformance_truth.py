@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.rig import toolbox
-from tests.rig.desks import DESKS
-from tests.rig.scenarios import SCENARIOS
+from tests.lab.rig import toolbox
+from tests.lab.rig.desks import DESKS
+from tests.lab.rig.scenarios import SCENARIOS
 from tests.support.script import Fault, Reply
 
 REPO = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.golden.otlp_json import attribute, log_records, requests, resource_attributes, spans
-from tests.rig.demo_scenarios import DEMO
-from tests.rig.environment import frameworks
-from tests.rig.scenarios import SCENARIOS
-from tests.rig.scrub import is_private
+from tests.lab.rig.demo_scenarios import DEMO
+from tests.lab.rig.environment import frameworks
+from tests.lab.rig.scenarios import SCENARIOS
+from tests.lab.rig.scrub import is_private
 from tests.support.script import Reply
 
 FOLDER = Path(__file__).parent / "captures"

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from support.collector import CollectorProcess
-from tests.rig import toolbox
-from tests.rig.desks import DESKS
-from tests.rig.environment import RIG
-from tests.rig.scenarios import SCENARIOS
+from tests.lab.rig import toolbox
+from tests.lab.rig.desks import DESKS
+from tests.lab.rig.environment import RIG
+from tests.lab.rig.scenarios import SCENARIOS
 from tests.support.model_server import ModelServer
 
 _ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """Kill -9 at the worst moments, under load by three doors, with a sink that fails: nothing acknowledged is lost.
 
-The long version is ``tests/proofs/kill.py``, with every fail point, hundreds of times.
+The long version is ``tests/lab/proofs/kill.py``, with every fail point, hundreds of times.
 """
 
 from __future__ import annotations

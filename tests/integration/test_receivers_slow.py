@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._connections import Crowd, grpc_connections, health_connections, http_connections
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import health_app
@@ -53,7 +54,7 @@ class TestHalfSentOverGrpc:
     @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/GetSession"])
     async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
         reading = BodyReader(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
-        handlers = [ResultsHandler(None, reading=reading).handler]  # type: ignore[arg-type]
+        handlers = [ResultsHandler(None, DoorSettings(Admission(1)), reading).handler]  # type: ignore[arg-type]
         async with (
             grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
             HalfSender(where.host, where.port) as sender,

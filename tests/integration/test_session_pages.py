@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import grpc
 import pytest
 
+from pandaeval_collector.receivers._signals import DoorSettings
+from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 from support.doors import RecordingIngest, grpc_door
@@ -24,7 +26,7 @@ class Sessions:
 
 async def pages(results: Sequence[bytes], size: int = 0) -> list[list[str]]:
     """All pages of the session, read with a client that takes what gRPC clients take."""
-    handler = ResultsHandler(Sessions(results)).handler  # type: ignore[arg-type]
+    handler = ResultsHandler(Sessions(results), DoorSettings(Admission(1))).handler  # type: ignore[arg-type]
     async with (
         grpc_door(RecordingIngest(), handlers=[handler]) as where,
         grpc.aio.insecure_channel(str(where)) as channel,
@@ -65,7 +67,7 @@ async def test_a_small_session_is_one_page() -> None:
 
 @pytest.mark.parametrize("token", ["x", "-1", "1" * 20, "²"])
 async def test_a_token_of_somebody_else(token: str) -> None:
-    handler = ResultsHandler(Sessions([])).handler  # type: ignore[arg-type]
+    handler = ResultsHandler(Sessions([]), DoorSettings(Admission(1))).handler  # type: ignore[arg-type]
     async with (
         grpc_door(RecordingIngest(), handlers=[handler]) as where,
         grpc.aio.insecure_channel(str(where)) as channel,

@@ -13,6 +13,8 @@ import orjson
 import pytest
 
 from pandaeval_collector.receivers import results_grpc
+from pandaeval_collector.receivers._signals import DoorSettings
+from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
 from pandaeval_otel import watch_results
@@ -82,7 +84,7 @@ async def watching(where: Address) -> AsyncIterator[Any]:
 async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results_grpc, "MAX_WATCHERS", 2)
     source, telemetry = Results(1), CountingTelemetry()
-    handler = ResultsHandler(source, telemetry).handler
+    handler = ResultsHandler(source, DoorSettings(Admission(1), telemetry=telemetry)).handler
     async with grpc_door(RecordingIngest(), handlers=[handler]) as where, watching(where) as watch:
         first, second = watch(WatchResultsRequest()), watch(WatchResultsRequest())
         assert [(await call.read()).cursor for call in (first, second)] == [1, 1]
@@ -104,7 +106,7 @@ async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch
 async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahead_for() -> None:
     source = Results(ROWS)
     async with (
-        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source).handler]) as where,
+        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
         watching(where) as watch,
         watching(where) as watch_too,
     ):
@@ -131,7 +133,7 @@ async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahea
 async def test_watchers_are_sent_away_at_the_end_with_a_cursor_to_come_back_with() -> None:
     source = Results(3)
     async with (
-        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source).handler]) as where,
+        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
         watching(where) as watch,
     ):
         call = watch(WatchResultsRequest(after=1))

@@ -18,7 +18,7 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
-        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py"),
+        ("cli/_gates.py", "trials/passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
@@ -40,7 +40,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunks.py"),
+            *("store/bulk.py", "store/changes.py", "store/chunks.py"),
             *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
             *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
         ),

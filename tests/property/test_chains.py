@@ -6,16 +6,16 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import orjson
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_collector.pipeline.line.facts import TraceFacts
 from pandaeval_collector.pipeline.line.handed import Handed, packed, unpacked
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
@@ -143,8 +143,8 @@ class Said:
 
     def handed(self) -> Handed:
         """As it comes to the owner of sessions."""
-        facts = {"agent": "desk", "digest": "d", "signals": {}, "responses": self.gives, "continues": self.continues}
-        row = SessionTraceRow(self.trace_id, self.session or "", self.start, self.start, orjson.dumps(facts), NO_ANSWER)
+        facts = replace(FACTS, responses=self.gives, continues=self.continues).pack()
+        row = SessionTraceRow(self.trace_id, self.session or "", self.start, self.start, facts, NO_ANSWER)
         read = unpacked(packed(row, decided=True))
         assert isinstance(read, Handed)
         return read
@@ -160,6 +160,22 @@ SAID = st.builds(
     st.sampled_from([None, None, None, "named"]),
 )
 EXAMPLE = itertools.count(1)
+FACTS = TraceFacts(
+    agent="desk",
+    service="",
+    environment=None,
+    span_id="",
+    response_id="",
+    sampled=True,
+    fragment=False,
+    digest="d",
+    revision=1,
+    crashed=False,
+    captured=False,
+    said=False,
+    embedder=None,
+    signals={},
+)
 NO_ANSWER = AnswerText("", b"", "").pack()
 
 
@@ -275,7 +291,7 @@ def decided(
         store.commit(decision.changes).result()
         results += decision.results
     line = Line(store.reads, evaluator)
-    closing = line.close_sessions(sorted(store.reads.open_sessions()), lambda _: Trigger.IDLE)
+    closing = line.close_sessions(dict.fromkeys(sorted(store.open_sessions()), Trigger.IDLE))
     results += closing.results
     placed = store.reads.session_of(list(held))
     store.close()

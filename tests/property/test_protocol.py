@@ -1,7 +1,7 @@
 """The core protocol by model: whatever order its steps come in, and wherever it dies, its promises hold.
 
-``python tests/proofs/model.py`` takes as many steps as one has time for. Here are some thousands, and faults that the
-machine has to find.
+``python tests/lab/proofs/model.py`` takes as many steps as one has time for. Here are some thousands, and faults that
+the machine has to find.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase
+from pandaeval_collector.pipeline.commits import Committer
 
 from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.keeping import Keeper
 from pandaeval_collector.store import Store
 from support.examples import examples

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-PROOFS = Path(__file__).parents[1] / "proofs"
-BEGINS, ENDS = "<!-- proofs: python tests/proofs/all.py --table -->\n", "<!-- end of proofs -->"
+PROOFS = Path(__file__).parents[1] / "lab" / "proofs"
+BEGINS, ENDS = "<!-- proofs: python tests/lab/proofs/all.py --table -->\n", "<!-- end of proofs -->"
 Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """``script``: in tests/proofs, ``""`` where there is none yet; ``whole``, ``quick``: its arguments for the aim and
-    for some minutes; ``ledger``: its file, ``""`` where it has none. ``count``: how much of ``aim`` a line of the
+    """``script``: in tests/lab/proofs, ``""`` where there is none yet; ``whole``, ``quick``: its arguments for the aim
+    and for some minutes; ``ledger``: its file, ``""`` where it has none. ``count``: how much of ``aim`` a line of the
     ledger is worth; ``wanted``: which lines count; ``told``: what is said of them all."""
 
     name: str
@@ -32,7 +32,7 @@ class Campaign:
 
     @property
     def command(self) -> str:
-        return f"python tests/proofs/{self.script} {self.whole}".strip()
+        return f"python tests/lab/proofs/{self.script} {self.whole}".strip()
 
     def lines(self, folder: Path = PROOFS) -> list[Line]:
         """What its ledger holds that counts."""
@@ -103,7 +103,7 @@ def _overloaded(lines: Sequence[Line]) -> str:
     return f"×{times:.1f} came, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s after"
 
 
-_KILL = "--ledger tests/proofs/ledger.jsonl"
+_KILL = "--ledger tests/lab/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
         "kill -9 under load: spans, results, sinks that fail",
@@ -130,7 +130,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
         "kill -9 of the judge's process or the collector",
         "judge.py",
-        "--batches 8 --traces 205 --kills 13 --seed 1 --ledger tests/proofs/judge-ledger.jsonl",
+        "--batches 8 --traces 205 --kills 13 --seed 1 --ledger tests/lab/proofs/judge-ledger.jsonl",
         "--batches 1 --traces 40 --kills 3 --seed 99",
         "judge-ledger.jsonl",
         "kills",
@@ -141,7 +141,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
         "kill -9 in evaluation runs",
         "runs.py",
-        "--traces 2000 --kills 100 --seed 1 --ledger tests/proofs/runs-ledger.jsonl",
+        "--traces 2000 --kills 100 --seed 1 --ledger tests/lab/proofs/runs-ledger.jsonl",
         "--traces 200 --kills 3 --seed 99",
         "runs-ledger.jsonl",
         "kills",

@@ -30,7 +30,8 @@ from pandaeval_collector.base.runtime import child
 COMMAND = "pandaeval"
 _HELPER_OF = {
     COMMAND: "collector",
-    "pandaeval_collector.pipeline.workers.main": "collector",
+    "pandaeval_collector.pipeline.line.main": "collector",
+    "pandaeval_collector.app.judge_main": "collector",
     "pandaeval_collector.runs.worker": "collector",
     "pandaeval_collector.show.api.read_worker": "collector",
     "pandaeval_collector.judge.worker": "judge",

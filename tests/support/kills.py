@@ -78,9 +78,9 @@ def at_random_times(cycles: int, chance: random.Random) -> list[str]:
     ]
 
 
-def at_fail_points(cycles: int, chance: random.Random, workers: int = 0) -> list[str]:
+def at_fail_points(cycles: int, chance: random.Random) -> list[str]:
     """Kills at fail points, each equally often, in random order."""
-    points = FAIL_POINTS | (WORKER_POINTS if workers else {})
+    points = FAIL_POINTS | WORKER_POINTS
     names = [list(points)[number % len(points)] for number in range(cycles)]
     chance.shuffle(names)
     return [f"{name}:{chance.randint(1, points[name])}" for name in names]
@@ -97,7 +97,7 @@ def run(
     kills: Sequence[str],
     progress: Callable[[str], None] | None = None,
     pause: float = 0.01,
-    workers: int = 0,
+    workers: int = 1,
     fresh: bool | None = None,
 ) -> Figures:
     """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
@@ -198,7 +198,7 @@ def _ended(collector: CollectorProcess) -> int:
 
 def workers_of(collector: CollectorProcess) -> list[int]:
     """The processes of the line of a running collector."""
-    return children_of(collector, b"workers.main")
+    return children_of(collector, b"line.main")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:

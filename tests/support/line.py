@@ -15,20 +15,19 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
-from pandaeval_collector.pipeline.line.handed import unpacked
-from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.adopting import MemberMessage
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
-from pandaeval_collector.store.failures.live import LiveGroups
 from support.collector import standing
 from support.doors import until
 from support.embedder import WordEmbedder
+from support.line_here import LineHere, TestedSetup, line_of
 from support.made_traces import MadeTrace
 
 Standing = dict[tuple[str, str], tuple[str, float | None]]
@@ -58,6 +57,7 @@ class RunningLine:
         environ: Mapping[str, str] = os.environ,
         hands_over: bool = False,
         labels: bool = True,
+        timeout: float = 60.0,
     ) -> None:
         self._labels = labels
         self._on_results = on_results
@@ -67,6 +67,7 @@ class RunningLine:
         self._environ = environ
         self._number, self._hands_over = workers, hands_over
         self.now = 0.0
+        self._timeout = timeout
         self.telemetry = Telemetry()
         self.store = self._open()
 
@@ -95,18 +96,22 @@ class RunningLine:
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        groups = LiveGroups(self.embedder, store.reads.failure_groups.all())
-        line = Line(store.reads, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
-        setup = WorkerSetup(self.folder, "embedded", self.settings)
-        self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
+        self.line = line_of(store.reads, Evaluator(self.embedder, self.settings), self._hands_over)
+        self.workers = None
+        if self._number:
+            setup = TestedSetup(self.folder, self.settings, self._hands_over)
+            tests = str(Path(__file__).parents[1])
+            path = os.pathsep.join(filter(None, [self._environ.get("PYTHONPATH"), tests]))
+            environ = {**self._environ, "PYTHONPATH": path}
+            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self._timeout)
         self.pipeline = Pipeline(
             store,
-            line,
+            self.workers or LineHere(self.line),
             self.timing,
             self.telemetry,
             self._on_results,
             lambda: self.now,
-            understands=self.workers,
+            hands_over=self._hands_over,
             labels=self._labels,
         )
         return store
@@ -117,7 +122,7 @@ class RunningLine:
 
     async def adopt(self, members: Iterable[bytes]) -> None:
         """Takes in packed members of sessions, as from a topic."""
-        await self.pipeline.adopt([unpacked(each) for each in members], [])
+        await self.pipeline.adopt([MemberMessage.read(each) for each in members], [])
 
     async def wait(self, seconds: float) -> None:
         """Moves the clock on, and returns when what is due then is decided and committed, or dropped as too old."""

@@ -144,7 +144,9 @@ def main() -> None:
     """Serve until interrupted."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--port", type=int, default=8080)
-    parser.add_argument("--scripts", default="tests.rig.scenarios:SCRIPTS", help="MODULE:NAME of a mapping of scripts")
+    parser.add_argument(
+        "--scripts", default="tests.lab.rig.scenarios:SCRIPTS", help="MODULE:NAME of a mapping of scripts"
+    )
     arguments = parser.parse_args()
     module, _, name = arguments.scripts.partition(":")
     scripts = getattr(importlib.import_module(module), name)

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.pipeline.line.handed import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from support.line import RunningLine, Standing
 from support.made_traces import MadeTrace

@@ -6,51 +6,40 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pandaeval_collector.app.doors import Doors
-from pandaeval_collector.app.livejudge import LiveJudging
+from pandaeval_collector.app.judge_process import start_judge
+from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
-from pandaeval_collector.pipeline.line.hints import Hints
-from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.settings import (
-    hands_over,
-    learned_folder,
-    live_evaluator,
-    timing,
-    workers,
-)
-from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.cpu import CPU
+from pandaeval_collector.runs.settings import hands_over, learned_folder, live_evaluator, timing, workers
 from pandaeval_collector.show.lookouts import open_lookouts
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
-from pandaeval_collector.store.series import SeriesLabels
+from pandaeval_collector.store.failures.live import GroupGauges
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
 
@@ -118,20 +107,20 @@ class Collector:
         grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
         self._doors.check(grpc, http)
         health_server, health = await self._open_health(parse_address(config.server.health))
-        scorer = await asyncio.to_thread(live_evaluator, config)
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
-        emitter = await self._emitter(store, outlets.signals)
-        failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store.reads, scorer, emitter, failures=failures, hands_over=hands_over(config))
-        pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
+        line = await self._start_line(store, outlets.signals)
+        ownership, labels = hands_over(config), config.labels.over_otlp
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=ownership, labels=labels)
+        publish(self.telemetry, store, pipeline)
         watching = Watching(store, pipeline)
         readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        await self._start_pipeline(pipeline, store)
-        judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
-        live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+        live = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
         rates = PassRates(store, self.telemetry)
         pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
         self._parts.push_async_callback(pass_rates.stop)
@@ -139,28 +128,43 @@ class Collector:
             look = Learning(store, learned_folder(config), self.telemetry).look
             learning = Every(config.learn.interval, look, "pandaeval-learning")
             self._parts.push_async_callback(learning.stop)
-        runs = await self._start_runs(store, pipeline, emitter, live)
+        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, line)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
         if readers and live is not None:
-            readers[0].on_share = live.caller.share
+            readers[0].on_share = live.share
         for reader in readers:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
+        scorer = await asyncio.to_thread(live_evaluator, config)
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
-    def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
+    async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
+        """Starts the processes of the line. Raises ``ChildStartError``."""
+        config = self._config
+        others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
+        if others:
+            _log.warning(
+                "%d series of the store had names that are too long or were too many: others hold them", others
+            )
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
+        setup = LineSetup(config, signals)
+        line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
+        self._parts.push_async_callback(line.close)
+        await line.start()
+        return line
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
-        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        # Later its series come from the store.
+        scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
+        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -182,63 +186,6 @@ class Collector:
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
-
-    def _make_pipeline(self, store: Store, line: Line, scorer: Evaluator, understands: Workers | None) -> Pipeline:
-        hints = Hints(self._config.judge.model is not None)
-        pipeline = Pipeline(
-            store,
-            line,
-            timing(self._config),
-            self.telemetry,
-            on_runs=lambda runs: hints.look(run.lacking for run in runs),
-            understands=understands,
-            trial=None if understands is not None else partial(self._workers, 1, scorer),
-            labels=self._config.labels.over_otlp,
-        )
-        publish(self.telemetry, store, pipeline)
-        return pipeline
-
-    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        await pipeline.start()
-        self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-
-    async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
-        """Makes the emitter, which continues the series that the store holds."""
-        most = self._config.exporters.max_series
-        others = await asyncio.to_thread(store.bound_series, most)
-        if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
-        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
-        self.telemetry.gauge("pandaeval.series", lambda: labels.series)
-        return Emitter(
-            signals,
-            labels,
-            lambda results: self.telemetry.add("pandaeval.series.folded", "", results),
-            page=self._config.ui.url,
-            shows_failed=self._config.spans.failed_status == "error",
-        )
-
-    async def _start_workers(self, scorer: Evaluator) -> Workers | None:
-        number = workers(self._config)
-        if not number:
-            return None
-        pool = self._workers(number, scorer)
-        self._parts.push_async_callback(pool.close)
-        await pool.start()
-        return pool
-
-    def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
-        return Workers(number, setup, self._environ, self.telemetry)
-
-    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
-        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
-        return runs
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config
@@ -264,9 +211,6 @@ class Collector:
 
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
-
-    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

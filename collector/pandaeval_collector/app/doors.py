@@ -60,7 +60,7 @@ class Doors:
         http_address = await http_server.start()
         parts.push_async_callback(http_server.stop)
         submit = SubmitHandler(pipeline, settings, self._reading)
-        results = ResultsHandler(watching, settings.telemetry, self._reading)
+        results = ResultsHandler(watching, settings, self._reading)
         handlers = [submit.handler, results.handler]
         grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=self._reading, tls=self._tls, handlers=handlers)
         grpc_address = await grpc_server.start()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import zstandard
 
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.base.runtime.kafka import client, library, producer
@@ -14,7 +16,6 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Exporter
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.kafka import KafkaExporter
-from pandaeval_collector.pipeline.line.handed import with_contents
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
@@ -23,11 +24,28 @@ from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.runs.settings import hands_over
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.consumed import ConsumedTables
-from pandaeval_otel._proto.member_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Content, Member
 
 _log = logging.getLogger(__name__)
 _MOST_CONTENTS = 700 << 10
 """Bytes of spans that go with a trace to whoever scores its session: brokers take messages of 1 MB by default."""
+
+
+def with_contents(message: bytes, read: Callable[[bytes], Sequence[tuple[bool, bytes]]], most: int) -> bytes:
+    """Adds to a packed member what is stored of its trace (``read``, by trace id), where whoever scores its session may
+    need it. Adds no more than ``most`` bytes."""
+    member = Member.FromString(message)
+    if not member.decided:
+        return message
+    try:
+        parts = read(member.trace_id)
+    except zstandard.ZstdError as error:
+        _log.warning("the spans of trace %s were damaged and stay here (%s)", member.trace_id.hex(), error)
+        return message
+    if sum(len(request) for _, request in parts) > most:
+        return message
+    contents = [Content(request=request, logs=logs) for logs, request in parts]
+    return message + Member(contents=contents).SerializeToString()
 
 
 class Sharing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -65,6 +65,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
         Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
+        Instrument("pandaeval.judges", "counter", "{process}", "Processes of the judge, started and ended"),
         Instrument("pandaeval.readers", "counter", "{process}", "Processes that answer reads, started and ended"),
         Instrument(
             "pandaeval.metric.cpu",
@@ -171,6 +172,10 @@ _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval
 Key = tuple[str, str, str]
 
 
+Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attributes], float]]
+"""What one process tells another that it counted, and its gauges."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One value of the collector's own metrics."""
@@ -191,6 +196,7 @@ class Telemetry:
         self._counts: Counter[tuple[str, Attributes]] = Counter()
         self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
         self._families: list[Callable[[], Mapping[tuple[str, Attributes], float]]] = []
+        self._relayed: dict[str, Mapping[tuple[str, Attributes], float]] = {}
         self._lock = Lock()
         self._raised_before = ERRORS.counts()
         for name, outcome, reason in _FROM_THE_START:
@@ -201,6 +207,22 @@ class Telemetry:
         if value:
             with self._lock:
                 self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
+
+    def relay(self) -> Relayed:
+        """Returns what was counted since the last call and the gauges as they stand, for :meth:`take_in` of the process
+        that this one works for."""
+        with self._lock:
+            counted = [(name, pairs, value) for (name, pairs), value in self._counts.items() if value]
+            self._counts.clear()
+        gauges = {key: value for key, read in self._gauges.items() if not math.isnan(value := read())}
+        return counted, gauges
+
+    def take_in(self, source: str, relayed: Relayed) -> None:
+        """Adds what another process counted; its gauges stand as it told them last. ``source``: its name."""
+        counted, self._relayed[source] = relayed
+        with self._lock:
+            for name, pairs, value in counted:
+                self._counts[name, pairs] += value
 
     def request(self, door: str, outcome: str) -> None:
         """Counts one request that came through ``door``."""
@@ -239,6 +261,8 @@ class Telemetry:
         values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
         for family in self._families:
             values.update(family())
+        for gauges in self._relayed.values():
+            values.update(gauges)
         return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:

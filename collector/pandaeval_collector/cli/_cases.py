@@ -16,8 +16,7 @@ from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.graders import doubts
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.model import Suite
-from pandaeval_collector.show.report.layers import LAYERS, LayerReport, json_lines
-from pandaeval_collector.show.report.layers_junit import junit_lines
+from pandaeval_collector.show.report.layers import LAYERS, LayerReport, json_lines, junit_lines
 
 _MAX_ROWS = 60
 _NOTHING = "-"

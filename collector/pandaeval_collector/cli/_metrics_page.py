@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.embedding import Bands
-    from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.scoring.metric import Metric
 
 _LEVELS = {
     "trace": "Each run of an agent, as one trace holds it.",
@@ -51,8 +50,8 @@ Metrics of one's own stand beside them (YAML, Python, or a package): [custom-met
 _LABELLED = """\
 ## How far the scores without a judge tell
 
-Recorded runs whose outcome is known, scored without a judge by `python tests/bench/labelled.py --summary`. *AUROC*: how
-often a good run scores higher than a bad one: 0.5 knows nothing. *Same length* compares runs of like length only.
+Recorded runs whose outcome is known, scored without a judge by `python tests/lab/bench/labelled.py --summary`. *AUROC*:
+how often a good run scores higher than a bad one: 0.5 knows nothing. *Same length* compares runs of like length only.
 *Baselines* take no thought at all: a score that is no better than those says nothing of its own. In brackets 95 %
 intervals. The sets are other people's runs and no part of this repository; customer-service conversations (tau-bench,
 tau2, agentrx) whose label is task success, single function calls (bfcl), and runs of some forty frameworks through one
@@ -76,8 +75,8 @@ _PLANTED = """
 ## Planted faults, where the spans do not repeat the history
 
 Made-up values in the answers of good runs, the conversation before dropped from every span:
-`python tests/bench/drill.py --n 12 --set tau-bench tau2-pairs mcp-pairs --as history-off --summary` (12 copies of each
-fault where it applies). Version 3 of `grounding`, which knew nothing of sessions,
+`python tests/lab/bench/drill.py --n 12 --set tau-bench tau2-pairs mcp-pairs --as history-off --summary` (12 copies of
+each fault where it applies). Version 3 of `grounding`, which knew nothing of sessions,
 noticed 0 of 958.
 """
 
@@ -85,7 +84,7 @@ _REPEATED = """
 ## Repeated tool calls, by code
 
 `turn.tool_call_behavior_failure` has the label `repeated tool call` from code alone, by the rule of `tool_loop` within
-each turn. Held against labels by `python tests/bench/repeated_calls.py` (Wilson's 95 % intervals in brackets):
+each turn. Held against labels by `python tests/lab/bench/repeated_calls.py` (Wilson's 95 % intervals in brackets):
 
 - In the recordings, calls are repeated on purpose in the scenario `loop` and nowhere else. The one that is missed
   writes its calls into attributes of model calls, and has no tool spans; the one that is found without a label is a run
@@ -182,7 +181,7 @@ def _whys() -> str:
 
 
 def _kept(name: str) -> str:
-    """Returns what a benchmark (``labelled.py --summary``, ``repeated_calls.py`` of tests/bench) printed last."""
+    """Returns what a benchmark (``labelled.py --summary``, ``repeated_calls.py`` of tests/lab/bench) printed last."""
     return files("pandaeval_collector.scoring.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 

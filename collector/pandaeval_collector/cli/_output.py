@@ -3,33 +3,26 @@ that they write to instead."""
 
 from __future__ import annotations
 
+import json
 import os
-import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TextIO
-
-from pandaeval_collector.base.untrusted.printable import one_printable_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from pandaeval_collector.cli._terminal import guarded
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._console import PlainConsole
+from pandaeval_collector.cli._terminal import guarded, write_json
 
 _WIDE = 100_000
 
@@ -37,8 +30,6 @@ _WIDE = 100_000
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """Returns a console that reads no markup in what it prints and passes no control sequences on. It respects
     ``NO_COLOR``; without a terminal it cuts nothing to a width, so that a table keeps one line per row."""
-    from pandaeval_collector.cli._console import PlainConsole
-
     made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
@@ -47,10 +38,6 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
     """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     look = box.SIMPLE_HEAD if on.is_terminal else None
     made = Table(*columns, title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
     for row in rows:
@@ -74,8 +61,6 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
     if not console.is_terminal:
         yield lambda done, total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
@@ -89,8 +74,6 @@ def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[in
     if not console.is_terminal:
         yield lambda scored: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("spans {task.fields[rate]}")
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar, guarded():
         task = bar.add_task("scoring", total=spans, visible=False, rate="")
@@ -136,3 +119,9 @@ def write_json_line(target: TextIO, line: bytes) -> None:
         write_json(line)
     else:
         target.write(line.decode() + "\n")
+
+
+def print_json(items: Iterable[Mapping[str, Any]]) -> None:
+    """Prints each item as a line of JSON."""
+    for item in items:
+        typer.echo(json.dumps(item, ensure_ascii=False))

@@ -11,7 +11,7 @@ from pandaeval_collector.cli._output import many
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.cli._where import Where
-    from pandaeval_collector.pipeline.line.decision import Decision
+    from pandaeval_collector.pipeline.line.decision import Conclusion
     from pandaeval_collector.runs.filerun import FileRun
 
 
@@ -45,7 +45,7 @@ def write_report(
     scored = without_agents = 0
     total = run.waiting()
 
-    def decided(decision: Decision) -> None:
+    def decided(decision: Conclusion) -> None:
         nonlocal scored, without_agents
         report.traces(decision.traces)
         summary.runs(decision.told)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.cures import is_inline
+from pandaeval_collector.show.report.results import signal_of
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
-    from pandaeval_collector.cli._baseline import Against
+    from pandaeval_collector.cli._gates import Against
     from pandaeval_collector.show.report.layers import LayerReport
 
 Result = Mapping[str, Any]
@@ -46,33 +47,28 @@ class AskedTwice:
 
 
 @dataclass(slots=True)
-class Sum:
-    """An exact sum in any order of its summands: keeps the parts of Shewchuk's algorithm, as ``math.fsum`` does."""
-
-    parts: list[float] = field(default_factory=list)
-
-    def add(self, value: float) -> None:
-        kept = []
-        for part in self.parts:
-            high = value + part
-            low = part - (high - value) if abs(value) >= abs(part) else value - (high - part)
-            if low:
-                kept.append(low)
-            value = high
-        self.parts = [*kept, value]
-
-    @property
-    def value(self) -> float:
-        return math.fsum(self.parts)
-
-
-@dataclass(slots=True)
 class Total:
-    """The sum of a metric's scores; ``value``: in the metric's own scale."""
+    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order: in units of
+    the smallest number, 2 ** -1074."""
 
-    score: Sum = field(default_factory=Sum)
-    value: Sum = field(default_factory=Sum)
+    scores: int = 0
+    values: int = 0
     count: int = 0
+
+    def add(self, score: float, value: float) -> None:
+        """Adds one score, and its value in the metric's own scale."""
+        self.scores += _units(score)
+        self.values += _units(value)
+        self.count += 1
+
+
+def _units(value: float) -> int:
+    over, under = value.as_integer_ratio()
+    return over << 1075 - under.bit_length()
+
+
+def _mean(total: int, count: int) -> float:
+    return total / (1 << 1074) / count
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +136,8 @@ class Summary:
         self._note_judge(result)
         if result["outcome"] == "scored" and is_verdict(result):
             raw = result.get("raw")
-            value = result["score"] if raw is None else raw
-            total = self._totals.setdefault(key, Total())
-            total.score.add(result["score"])
-            total.value.add(value)
-            total.count += 1
+            value = result["score"] if raw is None or not math.isfinite(raw) else raw
+            self._totals.setdefault(key, Total()).add(result["score"], value)
             self._note_worst(key, value, result)
             metadata = result.get("metadata") or {}
             retest = metadata.get("retest")
@@ -152,7 +145,9 @@ class Summary:
                 self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
             if "judge_agreement" in metadata:
                 self._alike[key] = "label" in metadata["judge_agreement"]
-            self._note_second(key, metadata.get("second_agreement"))
+            second = metadata.get("second_agreement")
+            if second is not None and second["n"] >= self._second.get(key, {"n": 0})["n"]:
+                self._second[key] = second
         if result["level"] == "session":
             self._add_to_session(result)
         elif result["level"] not in ("trial", "task"):
@@ -160,11 +155,11 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """Returns the mean score of each metric that has any."""
-        return {key: total.score.value / total.count for key, total in self._totals.items()}
+        return {key: _mean(total.scores, total.count) for key, total in self._totals.items()}
 
     def values(self) -> dict[str, float]:
         """Returns the mean of each metric in its own scale, which is that of its threshold."""
-        return {key: total.value.value / total.count for key, total in self._totals.items()}
+        return {key: _mean(total.values, total.count) for key, total in self._totals.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""
@@ -210,10 +205,6 @@ class Summary:
             self._unanswered[result["why"]] += 1
         self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
 
-    def _note_second(self, key: str, figures: Mapping[str, Any] | None) -> None:
-        if figures is not None and figures["n"] >= self._second.get(key, {"n": 0})["n"]:
-            self._second[key] = figures
-
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions, worst first; those without any score come last."""
         return sorted(self._sessions.values(), key=lambda row: row.rank)
@@ -235,7 +226,8 @@ class Summary:
         session_id = result["session_id"]
         row = self._rows.get(result["trace_id"])
         if row is None:
-            self._forget_the_best()
+            if len(self._rows) >= 2 * KEEP:  # forget the best
+                self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
             error = self._broken.get(result["trace_id"])
             row = self._rows[result["trace_id"]] = TraceSummaryRow(
                 result["trace_id"], result["agent"], session_id, error is not None
@@ -248,14 +240,9 @@ class Summary:
                     session.note(_broken(row.agent, error))
         of_turn = result["level"] == "turn"
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
-        cell = row.cells[name] = _cell(result)
+        cell = row.results[name] = _cell(result)
         if session_id is not None:
-            session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
-            session.note(cell)
-
-    def _forget_the_best(self) -> None:
-        if len(self._rows) >= 2 * KEEP:
-            self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
+            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
 
 
 def _broken(agent: str, error: str) -> Cell:
@@ -264,16 +251,14 @@ def _broken(agent: str, error: str) -> Cell:
 
 
 def _cell(result: Result) -> Cell:
-    scored = result["outcome"] == "scored"
-    ranks = scored and is_verdict(result)
     return Cell(
         metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
         outcome=result["outcome"],
         agent=result["agent"],
         reason=result["reason"],
         why=result["why"] or "",
-        score=result["score"] if scored else None,
-        signal=float(result["metadata"].get("calibrated", result["score"])) if ranks else None,
+        score=result["score"] if result["outcome"] == "scored" else None,
+        signal=signal_of(result),
         success=result["success"],
         label=result.get("label") or "",
         inline=is_inline(result["metadata"]),

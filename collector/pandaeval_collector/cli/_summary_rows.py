@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pandaeval_collector.show.report.cures import spelled_out, verdict
-from pandaeval_collector.show.report.rows import NO_SCORE, rank
+from pandaeval_collector.show.report.rows import ScoredUnit, rank
+from pandaeval_collector.store.listed import NO_SCORE
 
 TURN = "turn "
 """What the names of cells about turns begin with: a trace may have several of one metric."""
@@ -45,7 +46,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class TraceSummaryRow:
+class TraceSummaryRow(ScoredUnit[Cell]):
     """A trace with its results by metric, and the results of its turns by turn and metric."""
 
     trace_id: str
@@ -53,27 +54,21 @@ class TraceSummaryRow:
     session_id: str | None
     broken: bool = False
     """Whether the run ended with an error."""
-    cells: dict[str, Cell] = field(default_factory=dict)
+    results: dict[str, Cell] = field(default_factory=dict)
 
     @property
     def worst_of_turns(self) -> Cell | None:
         """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
         found: Cell | None = None
-        for name, cell in self.cells.items():
+        for name, cell in self.results.items():
             if name.startswith(TURN):
                 found = _worse(found, cell)
         return found
 
     @property
-    def badness(self) -> float:
-        """The lowest signal among the trace's results; 0.0, the worst, for a run that ended with an error."""
-        return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
-
-    @property
     def rank(self) -> tuple[bool, float, int, str]:
         """The key by which traces are sorted, worst first (see :func:`rank`)."""
-        failures = self.broken + sum(cell.failed for cell in self.cells.values())
-        return rank(failures > 0, self.badness, failures, self.trace_id)
+        return rank(self.failed, self.badness, self.failures, self.trace_id)
 
 
 @dataclass(slots=True)

@@ -64,7 +64,7 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
             row.traces,
             _score(row.shown.signal, False if row.shown.failed else None) if row.shown else "-",
             _cell(row.reliability),
-            _short(row.found),
+            row.found if len(row.found) <= _MAX_REASON else f"{row.found[: _MAX_REASON - 1]}…",
         )
         for row in rows[:MAX_ROWS]
     )
@@ -72,19 +72,15 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
 
 
 def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
-    cells = {name for row in rows for name in row.cells}
+    cells = {name for row in rows for name in row.results}
     names = sorted(name for name in cells if not name.startswith(TURN))
-    columns: tuple[str, ...] = ("trace", "agent", "session", *names)
-    shown: list[tuple[object, ...]] = [
-        (row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.cells.get(name)) for name in names))
-        for row in rows[:MAX_ROWS]
-    ]
-    if len(names) < len(cells):
-        columns = (*columns, "worst of turns")
-        shown = [(*cells, _of_turns(row.worst_of_turns)) for cells, row in zip(shown, rows, strict=False)]
-    if any(row.broken for row in rows):
-        columns = (*columns, "run")
-        shown = [(*cells, _ending(row)) for cells, row in zip(shown, rows, strict=False)]
+    has_turns, any_broken = len(names) < len(cells), any(row.broken for row in rows)
+    columns = ["trace", "agent", "session", *names, *["worst of turns"] * has_turns, *["run"] * any_broken]
+    shown = []
+    for row in rows[:MAX_ROWS]:
+        held = [row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names)]
+        held += [_of_turns(row.worst_of_turns)] * has_turns
+        shown.append([*held, *[Text("run failed" if row.broken else "", style="bold red")] * any_broken])
     return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
 
 
@@ -96,22 +92,15 @@ def _of_turns(cell: Cell | None) -> Text:
     return Text(f"{told} ") + _score(cell.score, cell.success)
 
 
-def _ending(row: TraceSummaryRow) -> Text:
-    return Text("run failed", style="bold red") if row.broken else Text("")
-
-
 def _metric_table(summary: Summary, out: Console) -> Table:
-    columns: tuple[str, ...] = ("metric", "scored", "mean", "assumed", "unscored", "why unscored")
-    agreement = summary.agreement()
-    keys = sorted({key for key, _, _ in summary.outcomes})
-    rows: list[tuple[object, ...]] = [_metric_row(summary, key) for key in keys]
-    if agreement:
-        columns = (*columns, "asked twice")
-        rows = [(*row, _agreed(agreement.get(key))) for key, row in zip(keys, rows, strict=True)]
-    seconds = summary.seconds()
-    if seconds:
-        columns = (*columns, "second judge")
-        rows = [(*row, _second(seconds.get(key))) for key, row in zip(keys, rows, strict=True)]
+    columns = ["metric", "scored", "mean", "assumed", "unscored", "why unscored"]
+    agreement, seconds = summary.agreement(), summary.seconds()
+    columns += ["asked twice"] * bool(agreement) + ["second judge"] * bool(seconds)
+    rows: list[list[object]] = []
+    for key in sorted({key for key, _, _ in summary.outcomes}):
+        row = [*_metric_row(summary, key)]
+        row += [_agreed(agreement.get(key))] * bool(agreement) + [_second(seconds.get(key))] * bool(seconds)
+        rows.append(row)
     return table(columns, rows, on=out, title="Metrics")
 
 
@@ -153,16 +142,11 @@ def _cell(cell: Cell | None) -> Text:
     """Returns the text of a cell: the score, ``assumed``, or why there is none."""
     if cell is None:
         return Text("")
-    if cell.says:
-        return _said(cell)
+    if cell.says:  # words for a score that rests on few signals, never in the colour of a pass
+        return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
     if cell.score is not None:
         return _score(cell.score, cell.success)
     return Text(cell.why or cell.outcome, style="dim")
-
-
-def _said(cell: Cell) -> Text:
-    """Returns the words for a score that rests on few signals, never in the colour of a pass."""
-    return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
 
 
 def _score(value: float | None, success: bool | None) -> Text:
@@ -170,10 +154,6 @@ def _score(value: float | None, success: bool | None) -> Text:
         return Text("-", style="dim")
     style = "" if success is None else "green" if success else "bold red"
     return Text(f"{value:.2f}", style=style)
-
-
-def _short(reason: str) -> str:
-    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…"
 
 
 def _more(made: Table, rows: int) -> Table:

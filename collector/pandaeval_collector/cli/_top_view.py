@@ -25,23 +25,19 @@ def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableTy
     list."""
     rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
-    is_small = out.is_terminal and out.width < _WIDE
-    kept, most = (_NARROW, _rows(out)) if is_small else ((None, None), (len(sessions), _RATES))
+    kept, most_sessions, most_rates = None, len(sessions), _RATES
+    if out.is_terminal and out.width < _WIDE:
+        kept, room = _NARROW, max(4, out.height - _AROUND)
+        most_sessions, most_rates = room - room // 3, room // 3
     columns = ("session", "agent", "traces", "failed", "worst", "what was found")
     ratings = ("metric", "agent", "service", "scored", "failed", "pass rate", "unscored")
-    found = [_session(row) for row in sessions[: most[0]]]
-    rated = [_rate(rate) for rate in rates[: most[1]]]
+    found = [_session(row) for row in sessions[:most_sessions]]
+    rated = [_rate(rate) for rate in rates[:most_rates]]
     return [
         Text(_judge(whole)),
-        _fitting(columns, found, kept[0], out, "Sessions, worst first"),
-        _fitting(ratings, rated, kept[1], out, f"Results since the store began{more}"),
+        _fitting(columns, found, kept and kept[0], out, "Sessions, worst first"),
+        _fitting(ratings, rated, kept and kept[1], out, f"Results since the store began{more}"),
     ]
-
-
-def _rows(out: Console) -> tuple[int, int]:
-    """Returns how many sessions and rates fit on a small terminal."""
-    room = max(4, out.height - _AROUND)
-    return room - room // 3, room // 3
 
 
 def _fitting(
@@ -77,12 +73,13 @@ def _session(row: Row) -> tuple[object, ...]:
         found = next((each for each in worst["results"] if each.get("success") is False), None)
     open_ = " so far" if found and found.get("final") is False else ""
     why = f"{found['reason']} ({found['metric']}{open_})" if found else (worst and worst["error"]) or ""
+    lowest = worst["worst"] if worst else None
     return (
         _short(name),
         _short(worst["agent"]) if worst else "",
         row["traces"],
         row["failed_traces"],
-        _score(worst["worst"] if worst else None, bool(row["failed"])),
+        Text("-" if lowest is None else f"{lowest:.2f}", style="bold red" if row["failed"] else "green"),
         _short(why),
     )
 
@@ -98,11 +95,6 @@ def _rate(rate: Row) -> tuple[object, ...]:
         f"{rate['passed'] / judged:.3f}" if judged else "-",
         sum(rate["unscored"].values()) or "",
     )
-
-
-def _score(value: float | None, failed: bool) -> Text:
-    shown = "-" if value is None else f"{value:.2f}"
-    return Text(shown, style="bold red" if failed else "green")
 
 
 def _short(text: str) -> str:

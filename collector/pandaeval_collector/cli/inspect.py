@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import orjson
 import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
 
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import printable
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_otel.model import Trace
+from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._tables import print_component_errors, print_problems
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.show.report.inspection import describe, outline
+from pandaeval_otel.model import Trace
 
 
 class TraceFormat(StrEnum):
@@ -23,11 +30,6 @@ class TraceFormat(StrEnum):
     json = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("inspect")(inspect)
-
-
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
     format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
@@ -35,15 +37,6 @@ def inspect(
     ),
 ) -> None:
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
-    import orjson
-
-    from pandaeval_collector.cli._inputs import Inputs
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_component_errors, print_problems
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.show.report.inspection import describe
-
     out, inputs = console(), Inputs(files)
     shown = 0
     with FileRun(None) as run:
@@ -64,13 +57,6 @@ def inspect(
 
 
 def _print(out: Console, trace: Trace) -> None:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from pandaeval_collector.base.untrusted.foreign import plain_error
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.show.report.inspection import outline
-
     head = Text.assemble(
         (trace.trace_id, "bold"),
         f"  agent {safe(trace.agent or '-')}  session {safe(trace.session_id or '-')}  ",
@@ -87,7 +73,8 @@ def _print(out: Console, trace: Trace) -> None:
         stack.append((depth, stack[-1][1].add(label)))
     out.print(tree)
     for side, value in (("input", trace.input), ("output", trace.output)):
-        out.print(Text.assemble((f"  {side:7}", "bold"), _said(value)))
+        shown = "not captured" if value is None else _short(value, 300) or "(empty)"
+        out.print(Text.assemble((f"  {side:7}", "bold"), shown))
     for index, call in enumerate(trace.tool_calls, 1):
         result = (call.error and plain_error(call.error)) or (call.result if call.has_result else "no result captured")
         arguments = call.arguments if call.has_arguments else "arguments not captured"
@@ -95,12 +82,6 @@ def _print(out: Console, trace: Trace) -> None:
     for note in trace.notes:
         out.print(Text(f"  note   {safe(note)}", style="yellow"))
     out.print()
-
-
-def _said(value: str | None) -> str:
-    if value is None:
-        return "not captured"
-    return _short(value, 300) if value else "(empty)"
 
 
 def _short(text: str, limit: int) -> str:

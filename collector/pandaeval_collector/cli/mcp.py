@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
-
-if TYPE_CHECKING:
-    from pandaeval_collector.show.api.client import Asker
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("mcp")(mcp)
+from pandaeval_collector.show.api.app import alone
+from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.mcp.server import server
 
 
 def mcp(
@@ -34,31 +29,13 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it."""
-    import asyncio
-
-    from pandaeval_collector.show.mcp.server import server
 
     async def serve() -> None:
-        async with _asker(url, token_env, store) as asker:
-            await server(asker, url if store is None else None).run_stdio_async()
+        with nullcontext() if store is None else alone(store) as api:
+            asker = Asker.over_http(url, token_env) if api is None else Asker.within(api)
+            try:
+                await server(asker, url if store is None else None).run_stdio_async()
+            finally:
+                await asker.close()
 
     asyncio.run(serve())
-
-
-@asynccontextmanager
-async def _asker(url: str, token_env: str, folder: Path | None) -> AsyncIterator[Asker]:
-    from pandaeval_collector.show.api.client import Asker
-
-    if folder is None:
-        asker = Asker.over_http(url, token_env)
-        try:
-            yield asker
-        finally:
-            await asker.close()
-        return
-    from pandaeval_collector.show.api.app import alone
-
-    with alone(folder) as api:
-        asker = Asker.within(api)
-        yield asker
-        await asker.close()

@@ -7,24 +7,24 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._config import StoreFolder, given
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._output import OutputFile, console, progress
+from pandaeval_collector.cli._report import default_file
+from pandaeval_collector.cli._stored_report import write_stored
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import parse_where
-
-if TYPE_CHECKING:
-    from pandaeval_collector.cli._stored_report import StoredReport
+from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
 
 _LIMIT_S = 120.0
 """Time limit of reading one page of the list: only the caller waits for it."""
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report")(report)
 
 
 def report(
@@ -44,15 +44,6 @@ def report(
 
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import many
-    from pandaeval_collector.cli._report import default_file
-    from pandaeval_collector.cli._stored_report import StoredReport
-    from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
-    from pandaeval_collector.store.finding import Finder
-    from pandaeval_collector.store.wanted import Wanted
-
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
     settings = resolve_config(config, given(store)).config
     folder = Path(settings.store.path)
@@ -65,34 +56,18 @@ def report(
     output = output or default_file(sys.stdout.isatty())
     finder = Finder(folder, _LIMIT_S)
     try:
-        made = StoredReport(finder, settings, wanted, only)
-        size = _write(made, output)
+        with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
+            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
     except TooSlowError as error:
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:
         raise UserError(f"{folder}: the store cannot be read: {error}") from error
     finally:
         finder.close()
-    said = f"{many(made.sessions, 'session')}, {many(made.traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
-    typer.echo(f"{output or 'report'}: {said}", err=True)
-
-
-def _write(made: StoredReport, output: Path | None) -> int:
-    from pandaeval_collector.cli._output import OutputFile, console, progress
-
-    total = made.total()
-    with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
-
-        def opened() -> TextIO:
-            return held.enter_context(OutputFile(output))
-
-        return made.write(opened, total, bar)
+    typer.echo(f"{output or 'report'}: {told}", err=True)
 
 
 def _since_ms(text: str | None) -> int | None:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.section import parse_duration
-
     if text is None:
         return None
     try:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_collector.show.api.client import Asker
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("top")(top)
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.cli._terminal import guarded
+from pandaeval_collector.cli._top_view import view
+from pandaeval_collector.show.api.client import AskError
 
 
 def top(
@@ -30,69 +31,31 @@ def top(
 
     Ends with Ctrl-C.
     """
-    import asyncio
-    import contextlib
-
-    from pandaeval_collector.cli._output import console
-
     out = console()
-    if once or not out.is_terminal:
-        asyncio.run(_once(url, token_env, hours, out))
-    else:
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_watch(url, token_env, hours, every, out))
+    with Api(url, token_env) as api:
+
+        def look() -> list[RenderableType]:
+            since = datetime.now(UTC) - timedelta(hours=hours)
+            whole, page = api.get("/overview"), api.get("/sessions", since=since.isoformat(), limit=20)
+            return view(whole, page["items"], out)
+
+        if once or not out.is_terminal:
+            for part in look():
+                out.print(part)
+        else:
+            with contextlib.suppress(KeyboardInterrupt):
+                _watch(look, every, out)
 
 
-async def _once(url: str, token_env: str, hours: float, out: Console) -> None:
-    from pandaeval_collector.cli._top_view import view
-
-    asker = _asker(url, token_env)
-    try:
-        for part in view(*await _asked(asker, hours), out):
-            out.print(part)
-    finally:
-        await asker.close()
-
-
-async def _watch(url: str, token_env: str, hours: float, every: float, out: Console) -> None:
+def _watch(look: Callable[[], list[RenderableType]], every: float, out: Console) -> None:
     """Shows and renews the view. Raises ``AskError`` if the first look fails; shows later errors and goes on."""
-    import asyncio
-
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.cli._terminal import guarded
-    from pandaeval_collector.cli._top_view import view
-    from pandaeval_collector.show.api.client import AskError
-
-    asker = _asker(url, token_env)
-    try:
-        shown = view(*await _asked(asker, hours), out)
-        with Live(Group(*shown), console=out, screen=True, auto_refresh=False) as live, guarded():
-            while True:
-                live.refresh()
-                await asyncio.sleep(every)
-                try:
-                    shown = view(*await _asked(asker, hours), out)
-                    live.update(Group(*shown))
-                except AskError as error:
-                    live.update(Group(Text(safe(str(error)), style="bold red"), *shown))
-    finally:
-        await asker.close()
-
-
-def _asker(url: str, token_env: str) -> Asker:
-    from pandaeval_collector.show.api.client import Asker
-
-    return Asker.over_http(url, token_env)
-
-
-async def _asked(asker: Asker, hours: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    from datetime import UTC, datetime, timedelta
-
-    since = datetime.now(UTC) - timedelta(hours=hours)
-    whole = await asker.get("/overview")
-    page = await asker.get("/sessions", since=since.isoformat(), limit=20)
-    return whole, page["items"]
+    shown = look()
+    with Live(Group(*shown), console=out, screen=True, auto_refresh=False) as live, guarded():
+        while True:
+            live.refresh()
+            time.sleep(every)
+            try:
+                shown = look()
+                live.update(Group(*shown))
+            except AskError as error:
+                live.update(Group(Text(safe(str(error)), style="bold red"), *shown))

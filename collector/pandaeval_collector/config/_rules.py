@@ -9,7 +9,7 @@ from pathlib import Path
 from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._tree import Config, keys
-from pandaeval_collector.exporters._otlp.settings import SIGNALS
+from pandaeval_collector.exporters.otlp import SIGNALS
 from pandaeval_collector.receivers.bind import BindError, InsecureBind, Tls, check_bind, parse_address
 
 Conflict = tuple[tuple[str, ...], str]

@@ -47,7 +47,7 @@ def _processes(value: object) -> object:
 
 
 Address = Annotated[Text, AfterValidator(_address)]
-Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_PROCESSES)], BeforeValidator(_processes)]
+Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 
@@ -145,12 +145,17 @@ class Late(Section):
 
 
 class LineSection(Section):
-    """How due traces are decided."""
+    """How due traces are decided: in processes that alone look into what spans hold."""
 
     workers: Processes = Field(
-        default=0,
-        description="Processes that read and score traces beside the collector's own, which alone uses one core; each "
-        "takes memory of its own. auto: as many as there are cores, at most 3, and none on a single core.",
+        default=1,
+        description="Processes that read and score traces; there is always one, which also files them. Each takes a core "
+        "and memory of its own. auto: as many as there are cores, at most 3.",
+    )
+    timeout: PositiveDuration = Field(
+        default=60.0,
+        description="How long such a process may be at a batch of traces. Then it is killed and started again, and the "
+        "batch is tried trace by trace; a trace over which it hangs alone is set aside, and its results say so.",
     )
 
 

@@ -12,7 +12,7 @@ from pandaeval_collector.base.section import Count, PositiveDuration, Section, T
 from pandaeval_collector.exporters.found import Way, ways
 
 if TYPE_CHECKING:
-    from pandaeval_collector.exporters._otlp.settings import Otlp
+    from pandaeval_collector.exporters.otlp import Otlp
     from pandaeval_collector.exporters.prometheus import Prometheus
 
 

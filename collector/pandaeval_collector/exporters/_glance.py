@@ -34,6 +34,8 @@ _LINK_SAMPLED = b"\x35\x01\x00\x00\x00"
 _FAIL, _PASS = pairs({"pandaeval.verdict": "fail"}), pairs({"pandaeval.verdict": "pass"})
 _UNSCORED = pairs({"pandaeval.verdict": "unscored"})
 _SPAN_ID = re.compile("[0-9a-f]{16}")
+_AS_IN_BROWSERS = "!'()*"
+"""What ``encodeURIComponent`` leaves as it is, and :func:`quote` would not."""
 
 
 class Glance(NamedTuple):
@@ -148,10 +150,6 @@ def address(page: str, level: str, trace_id: str, span_id: str, session_id: str 
     if level == "session":
         return f"{page}/#/session/{quote(session_id or '', safe=_AS_IN_BROWSERS, errors='replace')}"
     return f"{page}/#/trace/{trace_id}?span={span_id}"
-
-
-_AS_IN_BROWSERS = "!'()*"
-"""What ``encodeURIComponent`` leaves as it is, and :func:`quote` would not."""
 
 
 def _verdict(failed: bool, passed: bool, scored: bool) -> tuple[bytes, ...]:

@@ -16,6 +16,9 @@ from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.store.series import Exemplar, Point
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "1": "ratio"}
+_PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_OPENMETRICS = "application/openmetrics-text"
 
 
 @functools.lru_cache(maxsize=256)
@@ -40,10 +43,6 @@ def _escape(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_:]+", "_", name)
 
 
-_PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
-_QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
-
-
 def _number(value: float) -> str:
     """Writes a number as Go does, which goes over to exponents at a million."""
     if math.isinf(value) or math.isnan(value):
@@ -53,9 +52,6 @@ def _number(value: float) -> str:
         return text
     whole, _, rest = text.partition(".")
     return f"{whole[0]}.{whole[1:]}{rest}".rstrip("0.") + f"e+{len(whole) - 1:02d}"
-
-
-_OPENMETRICS = "application/openmetrics-text"
 
 
 def content_type(accept: str) -> tuple[str, bool]:

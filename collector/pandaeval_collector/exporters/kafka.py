@@ -9,11 +9,9 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from pandaeval_collector.base.runtime.kafka import KafkaCluster, library, producer
+from pandaeval_collector.base.runtime.kafka import KafkaCluster, deliver, library, producer
 from pandaeval_collector.base.section import Text
 from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
-
-_PATIENCE_S = 25.0
 
 
 class KafkaResults(KafkaCluster):
@@ -54,26 +52,10 @@ class KafkaExporter:
         return position
 
     async def export(self, rows: Sequence[Row]) -> Sent:
-        failure = await asyncio.to_thread(self._write, rows)
-        if failure:
+        messages = (dict(zip(("key", "value"), self._message(row.body), strict=True)) for row in rows)
+        if failure := await asyncio.to_thread(deliver, self._producer, self._topic, messages):
             raise RetryLaterError(failure)
         return Sent(len(rows))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._producer.flush, 1)
-
-    def _write(self, rows: Sequence[Row]) -> str:
-        """Writes rows and returns when the brokers have all messages; returns the error where they refuse one."""
-        failures: list[str] = []
-
-        def done(error: Any, _: Any) -> None:
-            if error is not None:
-                failures.append(error.str())
-
-        for row in rows:
-            key, value = self._message(row.body)
-            self._producer.produce(self._topic, value, key, on_delivery=done)
-            self._producer.poll(0)
-        if self._producer.flush(_PATIENCE_S):
-            failures.append("no broker answered in time")
-        return failures[0] if failures else ""

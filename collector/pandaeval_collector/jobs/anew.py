@@ -52,7 +52,11 @@ class Again(Judge):
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
-        self.spent, self.pack = anew.spent, before.pack
+        self.spent = anew.spent
+
+    @property
+    def pack(self) -> Pack:
+        return self._before.pack
 
     @property
     def last_said(self) -> str:

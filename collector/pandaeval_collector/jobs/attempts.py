@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -39,12 +38,13 @@ from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.turns import Conversation, TurnView
-from pandaeval_collector.pipeline.line.decision import Commit, Decision, Judgement
+from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
-from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
+from pandaeval_collector.store import Job, JobEnd, Store
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
@@ -109,16 +109,41 @@ _WAITED = Unscored(
 )
 
 
+class Filing(Protocol):
+    """Where the answers of judges go: to the line, which files them under results and sessions."""
+
+    async def judged(self, judgement: Judgement) -> None:
+        """Files how a job ended; returns after the commit."""
+        ...
+
+    async def shadowed(self, result: Result, run: int) -> None:
+        """Files a result of the judge in the shadow in its run."""
+        ...
+
+
+class FiledHere:
+    """Implements :class:`Filing` by a line in this process. ``settle``: commits what it concludes."""
+
+    def __init__(self, line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> None:
+        self._line, self._settle = line, settle
+
+    async def judged(self, judgement: Judgement) -> None:
+        await self._settle(lambda: self._line.judged([judgement]))
+
+    async def shadowed(self, result: Result, run: int) -> None:
+        await self._settle(lambda: self._line.shadowed(result, run))
+
+
 class Attempts:
     """Makes the attempts at the judging jobs of one store. One event loop."""
 
     def __init__(
         self,
         store: Store,
-        line: Line,
+        scores: SessionScores,
         evaluator: Evaluator,
         caller: Caller,
-        commit: Commit,
+        filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
@@ -127,9 +152,9 @@ class Attempts:
         shadow: Shadow | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``commit``: makes a decision on the line's thread and commits it. ``over_budget``: what happens to a job once
-        the day's budget is used up. ``failures``: the groups that judged failures are filed under, if any."""
-        self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
+        """``scores``: reads the sessions that questions are about; ``filing``: where answers go. ``over_budget``: what
+        happens to a job once the day's budget is used up. ``failures``: the groups that judged failures are filed under, if any."""
+        self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)
         judge = evaluator.settings.judge
@@ -165,8 +190,7 @@ class Attempts:
             if isinstance(failed, Later):
                 await self._put_back(job, failed)
             else:
-                await self._commit(lambda: Decision(WriteSet(ended=[failed])))
-                self._telemetry.add("pandaeval.jobs", failed.state, 1, failed.why)
+                await self._end(Judgement(failed))
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
@@ -234,7 +258,7 @@ class Attempts:
         try:
             result = await shadow.result(job.metric, trace, pack)
             if result is not None:
-                await self._commit(partial(shadow.filed, result))
+                await self._filing.shadowed(result, shadow.run)
         except Exception:  # noqa: BLE001 - the job is done: it may neither be judged again nor lose its verdict for this
             self._telemetry.add("pandaeval.judge.shadow", "failed")
             _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
@@ -261,7 +285,7 @@ class Attempts:
             case TurnView():
                 return self._evaluator.turns.about(subject, suspicious)
             case Conversation():
-                known = self._line.conversation(about[SESSION], Trigger(about["trigger"]))
+                known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
             case _:
                 return self._evaluator.judged(subject, suspicious)[1]
@@ -300,5 +324,5 @@ class Attempts:
         )
 
     async def _end(self, judgement: Judgement) -> None:
-        await self._commit(lambda: self._line.judged([judgement]))
+        await self._filing.judged(judgement)
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)

@@ -8,7 +8,6 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
@@ -22,36 +21,29 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
-from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.store import Store, WriteSet
-from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
 
 NAME = "judge.shadow"
 
 
-AddToSeries = Callable[[Sequence[Result], WriteSet], None]
-
-
 class Shadow:
     """Judges a share of the live traffic beside the live judge. ``evaluator``: with the shadow's model as its judge
-    (:func:`as_judge`); ``count``: adds results to the shadow's series only; ``share``: of the sessions, and of traces
+    (:func:`as_judge`); ``share``: of the sessions, and of traces
     without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
 
     def __init__(
         self,
-        store: Store,
         desks: Desks,
         memory: Memory,
         evaluator: Evaluator,
-        count: AddToSeries,
         telemetry: Telemetry,
         share: float,
         run: int,
     ) -> None:
-        self._store, self._desks, self._memory, self._evaluator = store, desks, memory, evaluator
-        self._count, self._telemetry, self._share, self._run = count, telemetry, share, run
+        self._desks, self._memory, self._evaluator = desks, memory, evaluator
+        self._telemetry, self._share, self.run = telemetry, share, run
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
         """Returns the shadow's result of a metric (its key) for a trace that the live judge has judged; ``None`` for a
@@ -74,24 +66,6 @@ class Shadow:
         self._telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
         return self._evaluator.answered(question, finding, judge.spent)
 
-    def filed(self, result: Result) -> Decision:
-        """Files a result in the shadow's run and series; does nothing for an outdated result, whose trace has grown
-        since. On the line's thread."""
-        decision, unit = Decision(), result.unit
-        trace_id = bytes.fromhex(unit.trace_id)
-        held, placed = self._store.reads.held(trace_id), self._store.runs.placed(trace_id)
-        if held is None or placed is None or held[0] != unit.evidence:
-            return decision
-        metric, (no, _) = f"{unit.level}.{result.metric}", placed
-        if self._store.runs.body(self._run, metric, no) is None:
-            self._count([result], decision.changes)
-        result.run_id = NAME
-        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
-        row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
-        batch = RunBatch(self._run, [(no, "")], [row], 1, result.tokens, result.cost_usd, beside=[placed])
-        decision.changes.runs.append(batch)
-        return decision
-
 
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """Returns the settings with ``model`` as the judge of all metrics: one verdict each, of all traces."""
@@ -105,7 +79,6 @@ async def open_shadow(
     desks: Desks,
     memory: Memory,
     live: Evaluator,
-    count: AddToSeries,
     telemetry: Telemetry,
     model: str | None,
     share: float,
@@ -120,4 +93,4 @@ async def open_shadow(
     spec |= {"emit": False, "name": NAME, "decided": None}  # as a stored RunSpec
     run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(spec)))
     assert run is not None
-    return Shadow(store, desks, memory, evaluator, count, telemetry, share, run)
+    return Shadow(desks, memory, evaluator, telemetry, share, run)

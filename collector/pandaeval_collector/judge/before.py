@@ -3,9 +3,10 @@ as the run's first model call had it. Context for a judge, and no part of what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pandaeval_collector.analysis.rules._cycles import agents
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import one_line
 from pandaeval_otel.model import Kind, Media, Message, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace, Turn
@@ -27,9 +28,6 @@ class EarlierTurns:
     missing: int = 0
 
 
-_DEEPEST = 64
-"""Spans above one that are looked at for the name of its agent: parents of a stranger's spans may go round in a circle.
-"""
 NOTHING = EarlierTurns()
 USER, AGENT = "user: ", "agent: "
 
@@ -59,11 +57,11 @@ def before(trace: Trace) -> EarlierTurns:
 def instructions(trace: Trace) -> tuple[str, ...]:
     """Returns the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
     begins with its agent's name, and agents without captured instructions are named at the end."""
-    above = {span.span_id: span for span in trace.spans}
+    acting = agents(trace.spans)
     owners: dict[str, str] = {}
     for span in trace.spans:
         for text in instructions_of(span):
-            owners.setdefault(text, _agent(span, above))
+            owners.setdefault(text, acting[span.span_id])
     names = dict.fromkeys([*owners.values(), *trace.agents])
     if len(names) < 2 or not owners:
         return tuple(owners)
@@ -77,18 +75,6 @@ def instructions_of(span: Span) -> Iterator[str]:
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
-
-
-def _agent(span: Span, above: Mapping[str, Span]) -> str:
-    """Returns the name of the agent that a span belongs to, ``""`` where no span names one."""
-    at: Span | None = span
-    for _ in range(_DEEPEST):
-        if at is None:
-            break
-        if at.agent_name:
-            return at.agent_name
-        at = above.get(at.parent_id)
-    return ""
 
 
 def tells_of_before(trace: Trace) -> bool:

@@ -133,9 +133,9 @@ class Desk:
 
 
 class Judge:
-    """Answers a metric's questions about one trace, by its ``pack``: the record as it is shown now. ``shorter`` makes a
-    shorter one, if it proves too long for the model's window. ``together``: the questions about the trace that are put
-    in one call. ``guidance``: the guidelines that are added to the metric's own question."""
+    """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
+    the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
+    guidelines that are added to the metric's own question."""
 
     together: tuple[QuestionPart[Any], ...] = ()
 
@@ -151,13 +151,18 @@ class Judge:
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
         self.together, self._guidance, self._shorter = together, guidance, shorter
-        self._desk, self.pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
+        self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self.spent = AnswerCost()
+
+    @property
+    def pack(self) -> Pack:
+        """The record as it is shown now."""
+        return self._pack
 
     @property
     def last_said(self) -> str:
         """The agent's last words before the run, ``""`` where none are known."""
-        return self.pack.last_said
+        return self._pack.last_said
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
@@ -175,14 +180,14 @@ class Judge:
             shorter, self._shorter = self._shorter, None
             if error.failure is not CallFailure.TOO_LONG or shorter is None:
                 raise
-            self.pack = await shorter()
+            self._pack = await shorter()
             verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
 
     async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
-        return await self._desk.ask(self.pack, self._model, rubric, facts, self.spent, self._asker)
+        return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
 
 
 def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any], sure: bool = True) -> V:

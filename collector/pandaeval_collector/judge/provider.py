@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import os
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -23,16 +24,9 @@ from pandaeval_collector.judge.route import Route
 Reply = dict[str, Any]
 """The worker's report of a call, as a JSON object."""
 
-_TOO_LONG = (
-    "context length",
-    "context_length",
-    "context window",
-    "context size",
-    "maximum context",
-    "prompt is too long",
-    "input is too long",
-    "too many tokens",
-    "exceeds the available context",
+_TOO_LONG = re.compile(
+    "context[ _]length|context (?:window|size)|maximum context|(?:prompt|input) is too long|too many tokens|"
+    "exceeds the available context"
 )
 """Words by which providers say that a prompt is longer than the model's window."""
 _LONGEST_ASKED_S = 900.0
@@ -58,7 +52,10 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
         ("rate_limit", (litellm.RateLimitError,)),
     )
     kind = next((kind for kind, types in kinds if isinstance(error, types)), "unavailable")
-    return failed(kind, message, _retry_after(error), unreadable(error))
+    headers, wait = getattr(getattr(error, "response", None), "headers", None) or {}, None
+    with contextlib.suppress(KeyError, ValueError):
+        wait = min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
+    return failed(kind, message, wait, unreadable(error))
 
 
 def was_not_asked(error: Exception) -> bool:
@@ -72,8 +69,7 @@ def is_too_long(litellm: Any, error: Exception) -> bool:
     if isinstance(error, litellm.ContextWindowExceededError):
         return True
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
-    said = str(error).lower()
-    return of_request and any(words in said for words in _TOO_LONG)
+    return of_request and _TOO_LONG.search(str(error).lower()) is not None
 
 
 def unreadable(error: BaseException | None) -> bool:
@@ -86,14 +82,6 @@ def unreadable(error: BaseException | None) -> bool:
             return True
         link = link.__cause__ or link.__context__
     return False
-
-
-def _retry_after(error: Exception) -> float | None:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        return min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
-    except (KeyError, ValueError):
-        return None
 
 
 MAX_TEXT = 65_000

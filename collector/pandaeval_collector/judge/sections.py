@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +54,21 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
         context.append(PromptSection(title, said, 20, together=True, outset=True))
+    signatures = [
+        f"{elided(one_line(tool.name), limits.tool)}{signature(tool.parameters, 2 * limits.tool)}: "
+        f"{elided(one_line(tool.description), limits.tool)}"
+        for tool in trace.tools[: limits.listed]
+    ]
+    if len(trace.tools) > limits.listed:
+        signatures.append(f"(… and {len(trace.tools) - limits.listed} more)")
+    tools = "\n".join(signatures) if signatures else OwnWords("(no tool definitions were captured)")
     last = trace.turns[-1].assistant if trace.turns else None
     answer = _turn(trace, len(trace.turns)) + elided(last, limits.text) if last else _NOTHING
     return [
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
         *context,
         PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True),
-        PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace, limits)), 5, outset=True),
+        PromptSection("TOOLS THAT THE AGENT HAD", (tools,), 5, outset=True),
         PromptSection(
             f"WHAT HAPPENED, {'TURN BY TURN, ' if several else ''}IN ORDER (calls and results are evidence; what the "
             "agent thought and said is claims)",
@@ -89,19 +97,6 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
 def _turn(trace: Trace, number: int) -> str:
     """Returns the number of a turn as a prefix, ``""`` in a trace with only one turn."""
     return f"turn {number}: " if len(trace.turns) > 1 else ""
-
-
-def _tools(trace: Trace, limits: StepLimits) -> Iterable[str]:
-    if not trace.tools:
-        return [OwnWords("(no tool definitions were captured)")]
-    lines = [
-        f"{elided(one_line(tool.name), limits.tool)}{signature(tool.parameters, 2 * limits.tool)}: "
-        f"{elided(one_line(tool.description), limits.tool)}"
-        for tool in trace.tools[: limits.listed]
-    ]
-    if len(trace.tools) > limits.listed:
-        lines.append(f"(… and {len(trace.tools) - limits.listed} more)")
-    return ["\n".join(lines)]
 
 
 def signature(schema: Any, most: int = _LONGEST) -> str:

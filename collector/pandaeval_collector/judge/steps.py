@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import IntEnum
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
@@ -133,16 +132,9 @@ class StepLimits:
     context: int
 
 
-class _Place(IntEnum):
-    """The order of pieces that have the same time."""
-
-    ANSWER = 0
-    USER = 1
-    THOUGHT = 2
-    STEP = 3
-
-
-_Piece = tuple[int, _Place, str]
+_ANSWER, _USER, _THOUGHT, _STEP = range(4)
+"""The order of pieces that have the same time."""
+_Piece = tuple[int, int, str]
 
 
 def clock(nanoseconds: int) -> str:
@@ -155,13 +147,22 @@ def clock(nanoseconds: int) -> str:
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
     calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
-    pieces = [*_turns(trace, limits)]
+    pieces: list[_Piece] = []
+    since = 0
+    # Of several turns the user's messages, shortened, and all answers but the last.
+    for number, turn in enumerate(trace.turns if len(trace.turns) > 1 else (), 1):
+        since = max(since, turn.start_ns) if number > 1 else 0
+        if number > 1 and (answer := trace.turns[number - 2].assistant):
+            answered = f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
+            pieces.append((since, _ANSWER, answered))
+        when = clock(turn.start_ns)
+        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
+        pieces.append((since, _USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"))
     pieces += [
-        (time, _Place.THOUGHT, f"{what}: {elided(one_line(text), limits.value)}")
-        for time, what, text in thoughts(trace)
+        (time, _THOUGHT, f"{what}: {elided(one_line(text), limits.value)}") for time, what, text in thoughts(trace)
     ]
     pieces += [
-        (call.start_ns, _Place.STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
+        (call.start_ns, _STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
         for index, call in enumerate(calls)
     ]
     for span in trace.spans:
@@ -170,38 +171,20 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
             shown += [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
             if len(span.documents) > limits.listed:
                 shown.append(f"(… and {len(span.documents) - limits.listed} more)")
-            pieces.append((span.start_ns, _Place.STEP, "\n".join(shown)))
-    blocks = _blocks(sorted(pieces, key=lambda piece: piece[:2]))
+            pieces.append((span.start_ns, _STEP, "\n".join(shown)))
+    blocks: list[str] = []
+    lines: list[str] = []
+    for _, place, text in sorted(pieces, key=lambda piece: piece[:2]):
+        lines.append(text)
+        if place in (_STEP, _ANSWER):  # may have several lines, so nothing of the block follows
+            blocks.append("\n".join(lines))
+            lines = []
+    blocks += ["\n".join(lines)] if lines else []
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
     if trace.error is not None:
         blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
     return blocks
-
-
-def _blocks(pieces: Sequence[_Piece]) -> list[str]:
-    blocks: list[str] = []
-    lines: list[str] = []
-    for _, place, text in pieces:
-        lines.append(text)
-        if place in (_Place.STEP, _Place.ANSWER):  # may have several lines, so nothing of the block follows
-            blocks.append("\n".join(lines))
-            lines = []
-    return [*blocks, "\n".join(lines)] if lines else blocks
-
-
-def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
-    """Yields, for several turns, the user's messages, shortened, and all answers but the last."""
-    turns, since = trace.turns, 0
-    if len(turns) < 2:
-        return
-    for number, turn in enumerate(turns, 1):
-        since = max(since, turn.start_ns) if number > 1 else 0
-        if number > 1 and (answer := turns[number - 2].assistant):
-            yield since, _Place.ANSWER, f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
-        when = clock(turn.start_ns)
-        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
-        yield since, _Place.USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"
 
 
 def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:

@@ -5,17 +5,47 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.commits import Committer
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.handed import Ended, Handed
-from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.deciding import Committer
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed, Store
+from pandaeval_otel._proto.member_pb2 import Member
+from pandaeval_otel.wire.labels import MOST_ID
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMessage:
+    """A message about a trace that another collector decided, or about the end of a session. ``body``: packed, for the
+    line to read; ``ends``: it says that the session is over; ``is_done``: an owner before this one has scored the
+    session for good, as far as it had come."""
+
+    body: bytes
+    session_id: str
+    ends: bool = False
+    is_done: bool = False
+
+    @classmethod
+    def read(cls, body: bytes) -> MemberMessage:
+        """Reads what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
+        try:
+            member = Member.FromString(body)
+        except DecodeError as error:
+            raise ValueError(f"not a protobuf Member: {error}") from error
+        if not member.session_id:
+            raise ValueError("it names no session")
+        if len(member.session_id) > MOST_ID:
+            raise ValueError(f"its session id has more than {MOST_ID} characters")
+        if not member.session_end and len(member.trace_id) != 16:
+            raise ValueError("its trace id has not 16 bytes")
+        return cls(body, member.session_id, member.session_end)
 
 
 class Adopting:
@@ -24,35 +54,34 @@ class Adopting:
     def __init__(
         self,
         store: Store,
-        line: Line,
+        line: DecidesTraces,
         committer: Committer,
-        retries: Retries,
         telemetry: Telemetry,
         end_session: Callable[[str], None],
     ) -> None:
         self._store, self._line, self._committer = store, line, committer
-        self._retries, self._telemetry, self._end_session = retries, telemetry, end_session
+        self._telemetry, self._end_session = telemetry, end_session
         self._telling: set[asyncio.Task[None]] = set()
 
-    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed]) -> None:
+    async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
         """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
         ``Refusal``."""
-        if self._retries.stopping:
+        if self._committer.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
             raise Overloaded("the store cannot be written to just now")
-        handed = [each for each in members if isinstance(each, Handed)]
-        ended = list(dict.fromkeys(each.session_id for each in members if isinstance(each, Ended)))
+        handed = [message for message in members if not message.ends]
+        ended = list(dict.fromkeys(message.session_id for message in members if message.ends))
         lost = await self._commit(handed, ended, read) if members or read else 0
         self._telemetry.add("pandaeval.members", "taken", len(members) - lost)
         for session_id in ended:
             self._end_session(session_id)
 
-    async def _commit(self, handed: Sequence[Handed], ended: Sequence[str], read: Sequence[Consumed]) -> int:
+    async def _commit(self, handed: Sequence[MemberMessage], ended: Sequence[str], read: Sequence[Consumed]) -> int:
         """Commits members; returns how many are lost: one that cannot be made a member must not keep others from it."""
 
-        def decide() -> Decision:
-            decision = self._line.adopt(handed)
+        async def decide() -> Decision:
+            decision = await self._line.decide("adopt", [(message.body, message.is_done) for message in handed])
             decision.changes.endings.extend(ended)
             decision.changes.read.extend(read)
             return decision
@@ -60,10 +89,10 @@ class Adopting:
         try:
             await self._committer.commit(decide)
         except Exception:  # whatever members hold that nobody thought of
-            if self._retries.stopping or not handed:
+            if self._committer.stopping or not handed:
                 raise
             if len(handed) == 1:
-                _log.exception("trace %s cannot be made a member of its session", handed[0].row.trace_id.hex())
+                _log.exception("a trace cannot be made a member of session %s", handed[0].session_id)
                 self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
                 return 1 + await self._commit([], ended, read)
             lost = sum([await self._commit([each], (), ()) for each in handed])
@@ -82,8 +111,8 @@ class Adopting:
 
     async def _tell_end(self, session_id: str) -> None:
         async def tell() -> None:
-            await self._committer.commit(lambda: self._line.end_elsewhere(session_id))
+            await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
             # After the commit: where a crash comes in between, the end is told once more.
-            await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
 
-        await self._retries.or_left(tell(), "the end of a session")
+        await self._committer.or_left(tell(), "the end of a session")

@@ -1,29 +1,88 @@
-"""Decides due traces: has batches of them understood ahead of time, decides and commits the batches in order, and
-decides a batch trace by trace when one of its traces raises."""
+"""Decides due traces in batches: has the line understand and file them, and commits what it concludes.
+
+The front looks into no content. A batch over which a process of the line dies or hangs is tried again trace by trace; a
+trace that does so alone is set aside, with results that say why. All others go on.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+import sqlite3
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.commits import Committer
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready
-from pandaeval_collector.pipeline.lookahead import Ahead, DueBatch
-from pandaeval_collector.pipeline.retries import Retries
-from pandaeval_collector.pipeline.suspects import SuspectCheck
-from pandaeval_collector.pipeline.underway import HOPELESS, TOGETHER, UnderWay
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, Understood
+from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 256
-"""Filing many traces of a session at once takes less than one by one; all of a batch is in memory."""
+BATCH_TRACES = 256
+"""Traces that are filed together: a session of many traces then costs less, and all of a batch is in memory."""
+RETRY_SECONDS = 1.0
+T = TypeVar("T")
+
+
+class Committer:
+    """Has decisions made and commits them, one after the other. On one event loop. Once ``stopping`` is set, errors of
+    the store are raised instead of waited out."""
+
+    def __init__(
+        self, store: Store, telemetry: Telemetry, on_committed: Callable[[Decision, Sequence[ResultRow]], None]
+    ) -> None:
+        """``on_committed`` is called after each commit, in order, with the results that are new."""
+        self._store, self._telemetry, self._on_committed = store, telemetry, on_committed
+        self._turn = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.stopping = False
+
+    async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
+        """Has a decision made and committed, in the order of the calls; each is made on what those before left behind.
+        What was begun is finished even if the caller is cancelled. Raises what ``decide`` and the commit raise."""
+        task = asyncio.create_task(self._commit(decide))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.shield(task)
+
+    async def _commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
+        async with self._turn:
+            decision = await self.patiently(decide)
+            failpoints.reach("after_decide")
+            rows = await self.patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
+            failpoints.reach("after_decision_commit")
+            self._on_committed(decision, rows)
+
+    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Repeats ``work`` once a second while the store fails."""
+        while True:
+            try:
+                return await work()
+            except sqlite3.OperationalError as error:
+                _log.error("the store fails (%s); trying again in %.0f s", error, RETRY_SECONDS)
+                self._telemetry.add("pandaeval.store.errors", "retried")
+                if self.stopping:
+                    raise
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def or_left(self, work: Awaitable[None], what: str) -> None:
+        """Waits for ``work``; what raises is logged and left to the next start, so that other work goes on."""
+        try:
+            await work
+        except Exception:  # whatever it raised, the pipeline has to go on with other traces
+            if self.stopping:
+                raise
+            _log.exception("%s could not be dealt with before the next start", what)
+            self._telemetry.add("pandaeval.store.errors", "left")
+
+    async def close(self) -> None:
+        """Waits for the decisions that are being made."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
 
 class TraceDecider:
@@ -31,115 +90,84 @@ class TraceDecider:
 
     def __init__(
         self,
-        line: Line,
+        line: DecidesTraces,
         committer: Committer,
-        trial: SuspectCheck,
-        under_way: UnderWay,
-        retries: Retries,
         telemetry: Telemetry,
         on_decided: Callable[[DueTrace], None],
     ) -> None:
-        """``trial`` understands traces, ``under_way`` notes those that are being decided; ``on_decided`` is called for
-        each trace after its commit."""
-        self._line, self._committer, self._trial, self._under_way = line, committer, trial, under_way
-        self._retries, self._telemetry, self._on_decided = retries, telemetry, on_decided
-        self._ahead = Ahead(trial, retries, under_way)
-        self._held: list[DueTrace] = []
-        """Suspects that are due, each to be decided alone."""
+        """``on_decided`` is called for each trace after its commit."""
+        self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
+        self._has_hinted = False
+        self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[Understood]]] = deque()
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
-        """Has the traces that ``take`` hands out (at most as many as it is given) understood as far ahead as there is
-        room, and decides the oldest batch. Returns how many traces that batch had; 0 where none is due."""
-        self._ahead.fill(partial(self._taken, take))
-        batch = self._ahead.next()
-        if batch is not None:
-            await self._begin(batch)
-            return len(batch.due)
-        if self._held:
-            await self._next_alone()
-            return 1
-        return 0
-
-    def stop(self) -> None:
-        """Stops waiting for worker processes that may never answer."""
-        self._ahead.stop()
+        """Has as many batches of what ``take`` returns understood as the line has room for, and decides the oldest.
+        Returns how many traces that batch had; 0 where none is due."""
+        while len(self._ahead) < self._line.room and (due := take(BATCH_TRACES)):
+            self._ahead.append((due, asyncio.create_task(self._understood(due))))
+        if not self._ahead:
+            return 0
+        due, understood = self._ahead.popleft()
+        await self._committer.or_left(self._decide(due, understood), f"{len(due)} traces")
+        return len(due)
 
     async def drop(self) -> None:
         """Forgets the batches that are being understood; their traces stay in the store."""
-        await self._ahead.drop()
+        tasks = [understood for _, understood in self._ahead]
+        self._ahead.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def close(self) -> None:
-        """Ends the process for suspects and closes the notes."""
-        await self._trial.close()
-        self._under_way.close()
+    async def _understood(self, due: Sequence[DueTrace]) -> Understood:
+        return await self._committer.patiently(lambda: self._line.understand(due))
 
-    def _taken(self, take: Callable[[int], Sequence[DueTrace]]) -> Sequence[DueTrace]:
-        """Returns the due traces to be understood next. Suspects that have to be decided alone are held back, and while
-        any is held nothing else is begun."""
-        if self._held:
-            return ()
-        due = take(_BATCH)
-        deaths = self._under_way.deaths
-        self._held = sorted(
-            (each for each in due if deaths(each.trace_id) >= TOGETHER), key=lambda d: deaths(d.trace_id)
-        )
-        return [each for each in due if deaths(each.trace_id) < TOGETHER] if self._held else due
-
-    async def _next_alone(self) -> None:
-        """Decides the held suspect that the fewest processes died over, with no other trace being decided meanwhile."""
-        due = self._held.pop(0)
-        if self._under_way.deaths(due.trace_id) >= HOPELESS:
-            why = "the collector ended each time while it was being decided"
-            await self._retries.or_left(self._set_aside(due, "process_ended", why), "a trace")
-        else:
-            await self._begin(self._ahead.begin([due]))
-
-    async def _begin(self, batch: DueBatch) -> None:
-        """Decides a batch and returns after its commit. The caller takes the next batch then: traces that become due
-        meanwhile are in that one, and do not wait for one more."""
-        await self._retries.or_left(self._decide(batch), f"{len(batch.due)} traces")
-
-    async def _decide(self, batch: DueBatch) -> None:
-        done = False
-        try:
-            await self._decide_or_give_up(batch)
-            done = True
-        finally:
-            self._under_way.end([each.trace_id for each in batch.due], done)
-            await self._trial.rest()
-
-    async def _decide_or_give_up(self, batch: DueBatch) -> None:
+    async def _decide(
+        self, due: Sequence[DueTrace], understood: Awaitable[Understood], deaths: int = MOST_DEATHS
+    ) -> None:
         failpoints.reach("before_decide")
-        due = batch.due
         try:
-            understood = await batch.ready
-            await self._committer.commit(partial(self._filed, due, understood))
+            held = await understood
+            await self._committer.commit(lambda: self._line.file(due, held))
         except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
-            if self._retries.stopping:
+            if self._committer.stopping:
                 raise
-            if len(due) > 1:
-                for each in due:
-                    await self._decide_or_give_up(self._ahead.begin([each]))
-                return
-            _log.exception("trace %s could not be decided", due[0].trace_id.hex())
-            kind = error.kind if isinstance(error, NotUnderstoodError) else type(error).__name__
-            await self._set_aside(due[0], kind, str(error).partition("\n")[0])
+            if isinstance(error, ChildEndedError):
+                self._hint()
+            if isinstance(error, ChildEndedError) and not error.over_it:
+                await self._decide(due, self._understood(due), deaths)  # it only waited behind others
+            elif len(due) > 1:
+                for trace in due:
+                    await self._decide([trace], self._understood([trace]))
+            elif isinstance(error, ChildEndedError) and not error.hung and deaths > 1:
+                await self._decide(due, self._understood(due), deaths - 1)
+            else:
+                await self._set_aside(due[0], error)
             return
-        self._decided(due)
+        self._note(due)
 
-    def _filed(self, due: Sequence[DueTrace], understood: Ready) -> Decision:
-        with self._under_way.at([each.trace_id for each in due]):
-            return self._line.file(due, understood())
+    def _hint(self) -> None:
+        if not self._has_hinted:
+            self._has_hinted = True
+            _log.error(
+                "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
+                "line.workers or give it more: a trace over which %d processes end is set aside",
+                MOST_DEATHS,
+            )
 
-    async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
+    async def _set_aside(self, due: DueTrace, error: Exception) -> None:
         """Gives a trace the results of one that cannot be read; its spans stay in the store as long as results do."""
-        await self._committer.commit(lambda: self._line.set_aside(due, kind, why))
-        self._under_way.end([due.trace_id])
-        self._decided([due])
+        _log.error("trace %s could not be decided", due.trace_id.hex(), exc_info=error)
+        kind = type(error).__name__
+        if isinstance(error, ChildEndedError):
+            kind = "worker_hung" if error.hung else "worker_ended"
+        why = str(error).partition("\n")[0]
+        await self._committer.commit(lambda: self._line.decide("set_aside", due, kind, why))
+        self._note([due])
 
-    def _decided(self, due: Sequence[DueTrace]) -> None:
-        for each in due:
-            self._on_decided(each)
-        for trigger, number in Counter(each.trigger.value for each in due).items():
+    def _note(self, due: Sequence[DueTrace]) -> None:
+        for trace in due:
+            self._on_decided(trace)
+        for trigger, number in Counter(trace.trigger.value for trace in due).items():
             self._telemetry.add("pandaeval.traces", "decided", number, trigger)
-        self._telemetry.add("pandaeval.items", "decided", sum(each.new_items for each in due))
+        self._telemetry.add("pandaeval.items", "decided", sum(trace.new_items for trace in due))

@@ -1,8 +1,8 @@
 """The pipeline of a running collector: takes requests in, stores and acknowledges them, decides due traces and
 sessions, commits the decisions, and passes on their results.
 
-One event loop owns the assemblers, so they have no locks. Scoring runs on one thread (and in processes of its own, with
-``line.workers``), SQLite writes on another, at the same time.
+One event loop owns the assemblers, so they have no locks. The line runs in processes of its own, SQLite writes on a
+thread. What traces hold is looked at by none of them but the line's.
 """
 
 from __future__ import annotations
@@ -11,26 +11,20 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
+from pandaeval_collector.base.runtime.calls import ChildEndedError
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.adopting import Adopting
-from pandaeval_collector.pipeline.commits import Committer
-from pandaeval_collector.pipeline.deciding import TraceDecider
+from pandaeval_collector.pipeline.adopting import Adopting, MemberMessage
+from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.handed import Ended, Handed
-from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Run, Understands
-from pandaeval_collector.pipeline.lookahead import InProcess
-from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.session_closing import SessionCloser
-from pandaeval_collector.pipeline.suspects import SuspectCheck
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
-from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.store import Consumed, ResultRow, Store
 from pandaeval_otel.assembly import TraceAssembler
@@ -41,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 _TICK_S = 0.05
 _LAST_TICKS = 60
+_LAST_S = 10.0
+"""How long a process of the line may be at the decision that is being made when the collector stops."""
 _FEW, _GATHER_S = 128, 0.01
 """After a batch of fewer traces, and for how long, the next one is gathered: each batch has costs of its own."""
 _LOOK_S = 0.5
@@ -49,37 +45,35 @@ _LOOK_S = 0.5
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
-    rows of every commit, in order, and ``on_runs`` with the agents' runs that were decided. ``understands``: reads and
-    scores traces; ``None``: the line does it on its own thread. ``trial`` makes the worker process for traces over
-    which another process died. ``labels``: whether log records may be people's verdicts."""
+    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may score
+    the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
 
     def __init__(
         self,
         store: Store,
-        line: Line,
+        line: DecidesTraces,
         timing: Timing | None = None,
         telemetry: Telemetry | None = None,
         on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        on_runs: Callable[[Sequence[Run]], None] | None = None,
-        understands: Understands | None = None,
-        trial: Callable[[], Workers] | None = None,
+        hands_over: bool = False,
         labels: bool = False,
     ) -> None:
         self.timing = timing = timing or Timing()
         self.telemetry = telemetry = telemetry or Telemetry()
-        self._line, self._clock = line, clock
+        self._line, self._clock, self._hands_over = line, clock, hands_over
         self._listeners = [on_results] if on_results is not None else []
-        self._on_runs = on_runs or (lambda runs: None)
-        self._retries = Retries(telemetry)
+        self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
+        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
         self._intake = Intake(
             store,
             self._traces,
             telemetry,
             clock,
+            self._sessions.sessions,
             self.end_session,
-            lambda: self._retries.stopping,
+            lambda: self._committer.stopping,
             labels,
             timing.open_bytes,
         )
@@ -92,14 +86,8 @@ class Pipeline:
             timing.judged,
             timing.keep_bytes,
         )
-        self._committer = Committer(store, self._retries, self._committed)
-        self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
-        self._adopting = Adopting(store, line, self._committer, self._retries, telemetry, self._sessions.end)
-        self._under_way = UnderWay(store.path)
-        understanding = SuspectCheck(understands or InProcess(line.understanding), self._under_way.suspects, trial)
-        self._decider = TraceDecider(
-            line, self._committer, understanding, self._under_way, self._retries, telemetry, self._intake.decided
-        )
+        self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
+        self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self._task: asyncio.Task[None] | None = None
         self.may_decide: Callable[[], bool] = lambda: True
         """Whether traces and sessions may be decided at this moment; asked before each batch."""
@@ -168,7 +156,7 @@ class Pipeline:
         """Stores messages of a log, see :meth:`Intake.consume`."""
         await self._intake.consume(spans, read, logs)
 
-    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed]) -> None:
+    async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
         """Stores members that came from a topic, see :meth:`Adopting.adopt`."""
         await self._adopting.adopt(members, read)
 
@@ -178,7 +166,7 @@ class Pipeline:
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return self._sessions.is_open(session_id)
+        return session_id in self._sessions.sessions
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
@@ -197,25 +185,25 @@ class Pipeline:
 
     async def start(self) -> None:
         """Loads open traces and sessions from the store, then starts to decide due ones."""
-        await self._committer.on_thread(self._resume)
+        await asyncio.to_thread(self._resume)
         self._task = asyncio.create_task(self._run(), name="pandaeval-pipeline")
 
     async def stop(self, decide: bool = False) -> None:
         """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
         ``decide`` they are decided with the spans that there are."""
-        self._retries.stopping = True
-        self._decider.stop()
-        if self._task is not None:
-            try:
+        self._committer.stopping = True
+        if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
+            self._line.give_up()
+        try:
+            if self._task is not None:
                 await self._task
-            except (sqlite3.OperationalError, NotUnderstoodError) as error:
-                _log.error("the last decision could not be stored (%s); the next start takes it up again", error)
-        if decide:
-            await self.close_all(Trigger.SHUTDOWN)
+            if decide:
+                await self.close_all(Trigger.SHUTDOWN)
+        except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
+            _log.error("the last decision could not be made (%s); the next start takes it up again", error)
         await self._decider.drop()
         await self._adopting.finish()
         await self._committer.close()
-        await self._decider.close()
         await self._upkeep.stop()
 
     async def close_all(self, trigger: Trigger) -> None:
@@ -228,19 +216,18 @@ class Pipeline:
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
 
-    async def commit(self, decide: Callable[[], Decision]) -> None:
-        """Makes and commits one decision, see :meth:`Committer.commit`. Repeats both while the disk is full or
-        failing."""
+    async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
+        """Has one decision made and commits it, see :meth:`Committer.commit`."""
         await self._committer.commit(decide)
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """Returns the results that a session would have if it ended now, as JSON objects; none of them is stored."""
-        results = await self._committer.on_thread(lambda: self._line.session_now(session_id))
-        return [result.to_json() for result in results]
+        results: list[bytes] = await self._line.ask("session_now", session_id)
+        return results
 
     def end_session(self, session_id: str) -> None:
         """Ends a session because its application says that it is over."""
-        if self._line.hands_over:
+        if self._hands_over:
             self._adopting.end_elsewhere(session_id)
         else:
             self._sessions.end(session_id)
@@ -248,23 +235,21 @@ class Pipeline:
     def _resume(self) -> None:
         open_sessions = self._sessions.resume()
         self._intake.resume()
-        self._under_way.resume(self._traces.knows)
         if len(self._traces):
             _log.info("resumed %d open traces and %d open sessions", len(self._traces), open_sessions)
 
     async def _run(self) -> None:
         upkeep_at = self._clock() + self.timing.upkeep
         look_at = 0.0
-        while not self._retries.stopping:
+        while not self._committer.stopping:
             now = self._clock()
             decided, may = 0, self.may_decide()
             if may:
                 decided = await self._decider.step(partial(self._traces.take_due, now))
             if may and (not decided or now >= look_at) and self.may_close():
                 look_at = now + _LOOK_S
-                await self._retries.or_left(self._sessions.compare_due(), "comparisons")
-                await self._retries.or_left(self._sessions.close_due(now), "sessions")
-                await self._retries.or_left(self._sessions.score_so_far(now), "scores of open sessions")
+                await self._committer.or_left(self._sessions.compare_due(), "comparisons")
+                await self._committer.or_left(self._sessions.close_due(now), "sessions")
             if now >= upkeep_at:
                 upkeep_at = now + self.timing.upkeep
                 self._upkeep.begin()
@@ -281,7 +266,5 @@ class Pipeline:
             if rows:
                 for on_results in self._listeners:
                     on_results(rows)
-            if decision.runs:
-                self._on_runs(decision.runs)
         except Exception:  # noqa: BLE001 - the decision itself is committed, whoever watches
             _log.exception("what watches the results failed")

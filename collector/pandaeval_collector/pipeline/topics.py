@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Consumed
 from pandaeval_otel.wire.fields import fields
@@ -91,22 +91,19 @@ class MemberTopic:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
-    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[Handed | Ended]:
-        """Unpacks the member of a message; marks it where another collector has scored the session because of it."""
-        found = unpacked(message)
-        session_id = found.session_id if isinstance(found, Ended) else found.row.session_id
-        if not session_id:
-            raise ValueError("it names no session")
-        if meets(session_id.encode()):
-            return [found]
-        return [found.done()] if isinstance(found, Handed) else []
+    def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[MemberMessage]:
+        """Reads the head of a message; marks it where another collector has scored the session because of it."""
+        member = MemberMessage.read(message)
+        if meets(member.session_id.encode()):
+            return [member]
+        return [] if member.ends else [replace(member, is_done=True)]
 
     @property
-    def nothing(self) -> list[Handed | Ended]:
+    def nothing(self) -> list[MemberMessage]:
         return []
 
-    async def consume(self, taken: Sequence[list[Handed | Ended]], read: Sequence[Consumed]) -> None:
-        await self._pipeline.adopt([each for some in taken for each in some], read)
+    async def consume(self, taken: Sequence[list[MemberMessage]], read: Sequence[Consumed]) -> None:
+        await self._pipeline.adopt([member for some in taken for member in some], read)
 
     async def let_go(self, keys: Collection[bytes]) -> None:
         await self._pipeline.let_go_sessions({key.decode() for key in keys})

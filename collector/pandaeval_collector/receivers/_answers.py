@@ -67,35 +67,26 @@ class DoorAnswer:
         return int(self.grpc.value[0])
 
 
+_ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
+    Overloaded: ("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503),
+    Draining: ("draining", grpc.StatusCode.UNAVAILABLE, 503),
+    TooLarge: ("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413),
+    # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
+    TooMany: ("too_large", grpc.StatusCode.INVALID_ARGUMENT, 413),
+    Malformed: ("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400),
+    UnsupportedMedia: ("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415),
+    TooSlow: ("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408),
+    OthersHost: ("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 421),
+    OthersPage: ("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 403),
+    Unauthenticated: ("unauthenticated", grpc.StatusCode.UNAUTHENTICATED, 401),
+}
+
+
 def answer_to(error: Exception) -> DoorAnswer:
     """Returns the answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
-    message = str(error)
-    match error:
-        case Overloaded():
-            return DoorAnswer("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503, message, error.retry_after_s)
-        case Draining():
-            return DoorAnswer("draining", grpc.StatusCode.UNAVAILABLE, 503, message)
-        case TooLarge():
-            return DoorAnswer("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413, message)
-        case TooMany():
-            # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
-            return DoorAnswer("too_large", grpc.StatusCode.INVALID_ARGUMENT, 413, message)
-        case Malformed():
-            return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400, message)
-        case UnsupportedMedia():
-            return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
-        case TooSlow():
-            return DoorAnswer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
-        case OthersHost():
-            return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 421, message)
-        case OthersPage():
-            return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 403, message)
-        case Unauthenticated():
-            return DoorAnswer("unauthenticated", grpc.StatusCode.UNAUTHENTICATED, 401, message)
-        case _:
-            return DoorAnswer(
-                "internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log"
-            )
+    if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
+        return DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
+    return DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
 
 
 class Outcomes:
@@ -135,7 +126,6 @@ class Outcomes:
         self._unlogged = 0
 
 
-# Encodes refusals as ``google.rpc.Status``: what OTLP sends in gRPC trailers and in HTTP bodies.
 def status_of(answer: DoorAnswer) -> Status:
     """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
     status = Status(code=answer.code, message=answer.message)

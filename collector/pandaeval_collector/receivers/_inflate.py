@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import zstandard
 
@@ -52,38 +52,37 @@ class _Identity:
         """Does nothing: HTTP has checked the length of a body that is not compressed."""
 
 
-class _Frames:
-    """Counts the frames of one body that were opened, and raises where they are too many."""
+class _Framed:
+    """A body of one or more frames, which are counted."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind, self._opened = kind, 1
+    def __init__(self, kind: str, frames: str, open_frame: Callable[[], Any]) -> None:
+        self._kind, self._frames, self._open_frame = kind, frames, open_frame
+        self._stream, self._opened, self._began = open_frame(), 1, False
 
-    def one_more(self) -> None:
-        self._opened += 1
-        if self._opened > _MOST_FRAMES:
-            raise TooMany(f"the body has more than {_MOST_FRAMES} {self._kind}: compress it as one")
-
-
-class _Gzip:
-    """Decompresses one or more gzip members."""
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(_GZIP)
-        self._began = False
-        self._frames = _Frames("gzip members")
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._stream.eof:
-                self._frames.one_more()
-                self._stream = zlib.decompressobj(_GZIP)
-            self._began = True
-            yield from _zlib_pieces(self._stream, data)
-            data = self._stream.unused_data
+    def _next(self) -> Any:
+        """Returns what decompresses the next bytes: a new stream where a frame ended before them."""
+        if self._stream.eof:
+            self._opened += 1
+            if self._opened > _MOST_FRAMES:
+                raise TooMany(f"the body has more than {_MOST_FRAMES} {self._frames}: compress it as one")
+            self._stream = self._open_frame()
+        self._began = True
+        return self._stream
 
     def finish(self) -> None:
         if self._began and not self._stream.eof:
-            raise Malformed("the gzip body ends too early")
+            raise Malformed(f"the {self._kind} body ends too early")
+
+
+class _Gzip(_Framed):
+    def __init__(self) -> None:
+        super().__init__("gzip", "gzip members", lambda: zlib.decompressobj(_GZIP))
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            stream = self._next()
+            yield from _zlib_pieces(stream, data)
+            data = stream.unused_data
 
 
 class _Deflate:
@@ -119,34 +118,20 @@ def _zlib_pieces(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
         raise Malformed(f"the compressed body is damaged: {error}") from error
 
 
-class _Zstd:
-    """Decompresses one or more zstd frames."""
-
+class _Zstd(_Framed):
     def __init__(self) -> None:
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        self._stream = self._decompressor.decompressobj()
-        self._began = False
-        self._frames = _Frames("zstd frames")
+        super().__init__("zstd", "zstd frames", zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), _ZSTD_SLICE):
-            yield from self._slice(data[start : start + _ZSTD_SLICE])
-
-    def _slice(self, data: bytes) -> Iterator[bytes]:
         try:
-            while data:
-                if self._stream.eof:
-                    self._frames.one_more()
-                    self._stream = self._decompressor.decompressobj()
-                self._began = True
-                yield self._stream.decompress(data)
-                data = self._stream.unused_data
+            for start in range(0, len(data), _ZSTD_SLICE):
+                part = data[start : start + _ZSTD_SLICE]
+                while part:
+                    stream = self._next()
+                    yield stream.decompress(part)
+                    part = stream.unused_data
         except zstandard.ZstdError as error:
             raise Malformed(f"the compressed body is damaged: {error}") from error
-
-    def finish(self) -> None:
-        if self._began and not self._stream.eof:
-            raise Malformed("the zstd body ends too early")
 
 
 _INFLATERS: dict[str, Callable[[], Inflater]] = {

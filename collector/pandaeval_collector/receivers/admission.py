@@ -15,9 +15,11 @@ from typing import Any
 
 from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
 
-# Who may enter: senders and programs show the token, and browsers send it as the password of HTTP Basic.
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
 _READING = ("GET", "HEAD")
+_PATIENCE_S, _PACE = 1.0, 256 * 1024
+"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
+RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
@@ -51,11 +53,6 @@ def _from_own_page(headers: Mapping[bytes, bytes]) -> bool:
         return headers[b"sec-fetch-site"] == b"same-origin"
     _, _, origin = headers.get(b"origin", b"").partition(b"://")
     return origin != b"" and origin == headers.get(b"host")
-
-
-_PATIENCE_S, _PACE = 1.0, 256 * 1024
-"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
-RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
 class Admission:
@@ -111,22 +108,6 @@ class Admission:
                 task.cancel()
                 size -= body.reservation.size
 
-    @contextlib.contextmanager
-    def _arrives(self, reservation: Reservation) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None
-        self._arriving[task] = _Body(reservation, asyncio.get_running_loop().time())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._pushed_out:
-                raise
-            task.uncancel()
-            raise Overloaded("the body comes slowly, and others need its room", RETRY_AFTER_S) from None
-        finally:
-            self._pushed_out.discard(task)
-            del self._arriving[task]
-
 
 class Reservation:
     """The bytes that one request holds of the budget. ``size`` is how many."""
@@ -143,10 +124,23 @@ class Reservation:
         self._admission._take(size, self.size + size)
         self.size += size
 
-    def arrives(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def arrives(self) -> Iterator[None]:
         """Inside the block the body of the request arrives; it may end with :class:`Overloaded` if the body comes too
         slowly. In a task."""
-        return self._admission._arrives(self)
+        admission, task = self._admission, asyncio.current_task()
+        assert task is not None
+        admission._arriving[task] = _Body(self, asyncio.get_running_loop().time())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in admission._pushed_out:
+                raise
+            task.uncancel()
+            raise Overloaded("the body comes slowly, and others need its room", RETRY_AFTER_S) from None
+        finally:
+            admission._pushed_out.discard(task)
+            del admission._arriving[task]
 
     async def __aenter__(self) -> Reservation:
         self._admission._take(self.size, self.size)

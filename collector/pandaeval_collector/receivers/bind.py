@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 
 _BACKLOG = 1024
 
@@ -38,12 +39,7 @@ class Address(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the address. A host name other than ``localhost`` counts as reachable."""
-        if self.host.lower() == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 @dataclass(frozen=True, slots=True)

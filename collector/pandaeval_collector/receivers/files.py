@@ -11,7 +11,7 @@ import gzip
 import io
 import lzma
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -30,7 +30,13 @@ _BYTE_ORDER = b"\xef\xbb\xbf"
 _UNFINISHED = b"{[,:"
 """The last bytes of a first line by which its document goes on in the next one."""
 _NEITHER, _LOOK = "neither OTLP/JSON lines nor length-delimited OTLP protobuf", 4096
-_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
+_OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda raw: zstandard.ZstdDecompressor().stream_reader(raw),
+    b"BZh": bz2.BZ2File,
+}
+"""What decompresses a file, by its first bytes."""
 
 
 class UnusableInputError(Exception):
@@ -79,7 +85,7 @@ class Input:
         """Yields every request, or a :class:`BadLine` for one that is unreadable. Raises
         :class:`UnusableInputError`."""
         with self._raw:
-            stream = _decompressed(self._raw, self.name)
+            stream = _decompressed(self._raw)
             try:
                 head, blank_lines = _head(stream)
                 if not head.strip():
@@ -105,21 +111,11 @@ def _open(name: str) -> BinaryIO:
         raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
 
 
-def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:
+def _decompressed(raw: BinaryIO) -> io.BufferedReader:
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     head = buffered.peek(6)[:6]
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    match kind:
-        case "gzip":
-            return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered)))
-        case "xz":
-            return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(buffered)))
-        case "bzip2":
-            return io.BufferedReader(cast(io.RawIOBase, bz2.BZ2File(buffered)))
-        case "zstd":
-            return io.BufferedReader(cast(io.RawIOBase, zstandard.ZstdDecompressor().stream_reader(buffered)))
-        case _:
-            return buffered
+    opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
+    return buffered if opener is None else io.BufferedReader(cast(io.RawIOBase, opener(buffered)))
 
 
 def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
@@ -134,7 +130,7 @@ def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
 
 def _is_text(head: bytes) -> bool:
     """Returns whether a file is JSON: protobuf may begin with a line feed too, but control characters follow soon."""
-    return head.lstrip()[:1] in (b"{", b"[") and not any(byte < 32 and byte not in b"\t\r\n" for byte in head)
+    return head.lstrip()[:1] in (b"{", b"[") and _are_words(head)
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
@@ -168,17 +164,17 @@ def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
         yield BadLine(place, "not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
         return
     try:
-        found = False
-        if "resourceSpans" in document or "resource_spans" in document:
-            found = True
+        has_spans = "resourceSpans" in document or "resource_spans" in document
+        has_logs = "resourceLogs" in document or "resource_logs" in document
+        if has_spans:
             yield Request(False, traces_from_json(document).SerializeToString())
-        if "resourceLogs" in document or "resource_logs" in document:
-            found = True
+        if has_logs:
             yield Request(True, logs_from_json(document).SerializeToString())
-        if not found and (other := from_jaeger(document) or from_envelope(document)):
-            found = True
+        if has_spans or has_logs:
+            return
+        if other := from_jaeger(document) or from_envelope(document):
             yield Request(False, traces_from_json(other).SerializeToString())
-        if not found and not any(key in document for key in ("resourceMetrics", "resource_metrics")):
+        elif "resourceMetrics" not in document and "resource_metrics" not in document:
             yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
     except BadOtlp as error:
         yield BadLine(place, str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -27,50 +27,42 @@ class Streaming:
     more than ``at_once`` are under way, others are told to come back (503)."""
 
     def __init__(self, answer: Answer, longest_s: float = _LONGEST_S, at_once: int = _AT_ONCE) -> None:
-        self._answer, self._longest_s, self._at_once = answer, longest_s, at_once
-        self._under_way = 0
+        self._answer, self.longest_s, self._at_once = answer, longest_s, at_once
+        self.under_way = 0
 
     async def __call__(self, request: Request) -> Response:
         """Answers one request. Runs on the event loop."""
-        if self._under_way >= self._at_once:
+        if self.under_way >= self._at_once:
             return PlainTextResponse(_BUSY, 503, {"retry-after": "5"})
         content_type, body = self._answer(request.headers.get("accept", ""))
         if request.method == "HEAD":
             return Response(headers={"content-type": content_type})
-        return _Streamed(content_type, body, request.is_disconnected, self._sent)
-
-    async def _sent(self, sending: Awaitable[None]) -> None:
-        self._under_way += 1
-        try:
-            async with asyncio.timeout(self._longest_s):
-                await sending
-        finally:
-            self._under_way -= 1
+        return _Streamed(self, content_type, body, request)
 
 
 class _Streamed(Response):
     def __init__(
-        self,
-        content_type: str,
-        body: AsyncGenerator[bytes, None],
-        is_gone: Callable[[], Awaitable[bool]],
-        within_bounds: Callable[[Awaitable[None]], Awaitable[None]],
+        self, streaming: Streaming, content_type: str, body: AsyncGenerator[bytes, None], request: Request
     ) -> None:
         super().__init__(headers={"content-type": content_type})
         del self.headers["content-length"]
-        self._pieces, self._is_gone, self._within_bounds = body, is_gone, within_bounds
+        self._streaming, self._pieces, self._request = streaming, body, request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._streaming.under_way += 1
         try:
-            await self._within_bounds(self._send(send))
+            async with asyncio.timeout(self._streaming.longest_s):
+                await self._send(send)
         except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
             return
+        finally:
+            self._streaming.under_way -= 1
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with contextlib.aclosing(self._pieces) as pieces:
             async for piece in pieces:
-                if await self._is_gone():
+                if await self._request.is_disconnected():
                     return
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -12,15 +12,23 @@ from typing import Any
 
 from pandaeval_otel.wire.otlp_json import BadOtlp
 
-# Answers of query APIs that hold OTLP/JSON in an envelope of their own: Jaeger's v3 API (``{"result": {…}}``),
-# Tempo's v1 (``{"batches": […]}``) and v2 (``{"trace": {…}}``).
 _SPANS = ("resourceSpans", "resource_spans")
 _IDS = {"traceId": 24, "trace_id": 24, "spanId": 12, "span_id": 12, "parentSpanId": 12, "parent_span_id": 12}
 """Fields that hold ids, and how long base64 writes them: protobuf's JSON has that in place of OTLP's hex digits."""
+_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
+_CODES = {"OK": 1, "ERROR": 2}
+_VALUES = {"bool": "boolValue", "int64": "intValue", "float64": "doubleValue", "binary": "bytesValue"}
+_SCOPE = ("otel.scope.name", "otel.library.name"), ("otel.scope.version", "otel.library.version")
+_MEANT_OTHERWISE = frozenset(
+    {"span.kind", "otel.status_code", "otel.status_description", "w3c.tracestate", "internal.span.format"}
+).union(*_SCOPE)
+Json = dict[str, Any]
 
 
 def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer."""
+    """Returns the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer: OTLP/JSON in
+    an envelope, as of Jaeger's v3 API (``{"result": {…}}``), and Tempo's v1 (``{"batches": […]}``) and v2 (``{"trace":
+    {…}}``)."""
     for key in ("result", "trace"):
         held = document.get(key)
         if isinstance(held, dict) and any(name in held for name in (*_SPANS, "batches")):
@@ -67,17 +75,6 @@ def _hex(value: Any, length: int) -> Any:
         return base64.b64decode(value, validate=True).hex()
     except ValueError:
         return value
-
-
-_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
-_CODES = {"OK": 1, "ERROR": 2}
-_VALUES = {"bool": "boolValue", "int64": "intValue", "float64": "doubleValue", "binary": "bytesValue"}
-_SCOPE = ("otel.scope.name", "otel.library.name"), ("otel.scope.version", "otel.library.version")
-_MEANT_OTHERWISE = frozenset(
-    {"span.kind", "otel.status_code", "otel.status_description", "w3c.tracestate", "internal.span.format"}
-).union(*_SCOPE)
-
-Json = dict[str, Any]
 
 
 def from_jaeger(document: Mapping[str, Any]) -> Json | None:

@@ -43,17 +43,19 @@ class GrpcDoor:
         self.reading, self.outcomes = reading, Outcomes(name, telemetry)
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def answer(
-        self, context: _Context, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]
-    ) -> bytes:
-        """Returns the encoded response that ``work`` makes of the message of a call, or refuses the call by what
+    def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
+        """Makes a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
         ``work`` raises."""
-        try:
-            accepted, response = await self._whole(work(await self.reading.read(context)))
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            return refuse(context, self.outcomes.refused(error))
-        self.outcomes.accepted(accepted)
-        return response.SerializeToString()
+
+        async def answer(_: object, context: _Context) -> bytes:
+            try:
+                accepted, response = await self._whole(work(await self.reading.read(context)))
+            except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
+                return refuse(context, self.outcomes.refused(error))
+            self.outcomes.accepted(accepted)
+            return response.SerializeToString()
+
+        return grpc.stream_unary_rpc_method_handler(answer)
 
     async def finish(self, timeout_s: float) -> None:
         """Waits until all is stored, at most ``timeout_s`` seconds."""
@@ -153,12 +155,8 @@ class OtlpGrpcServer:
         return port
 
     def _handler(self, signal: Signal) -> _Handler:
-        export: Callable[[object, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
-        method = grpc.stream_unary_rpc_method_handler(export)
+        method = self._door.method(functools.partial(self._store, signal))
         return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
-
-    async def _export(self, signal: Signal, _: object, context: _Context) -> bytes:
-        return await self._door.answer(context, functools.partial(self._store, signal))
 
     async def _store(self, signal: Signal, request: bytes) -> tuple[Accepted, Message]:
         async with self._settings.admission.reserve(len(request)) as reservation:

@@ -96,15 +96,13 @@ async def read_body(request: Request, reservation: Reservation, max_bytes: int, 
 
 async def protobuf_from_json(signal: Signal, body: bytes, reservation: Reservation) -> bytes:
     """Converts OTLP/JSON to protobuf; ``reservation`` grows by what parsing takes. Raises :class:`Malformed`."""
-    reservation.grow(parsed_size(body))
-    if len(body) < _THREAD_FROM_BYTES:
-        return _convert(signal, body)
-    return await aside(_convert, signal, body)
 
-
-def _convert(signal: Signal, body: bytes) -> bytes:
-    try:
+    def convert() -> bytes:
         return signal.from_json(decode_json(body)).SerializeToString()
+
+    reservation.grow(parsed_size(body))
+    try:
+        return convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
     except BadOtlp as error:
         raise Malformed(str(error)) from None
 

@@ -11,14 +11,8 @@ import orjson
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import (
-    Accepted,
-    Draining,
-    Malformed,
-    NoDoorTelemetry,
-    Overloaded,
-    ReceiverTelemetry,
-)
+from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, refuse
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
@@ -73,16 +67,14 @@ class ResultSource(Protocol):
 class ResultsHandler:
     """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
 
-    def __init__(
-        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: BodyReader | None = None
-    ) -> None:
+    def __init__(self, source: ResultSource, settings: DoorSettings, reading: BodyReader | None = None) -> None:
         self._source, self._watchers = source, 0
-        self._door = GrpcDoor("results", reading or BodyReader.of_messages(16 << 20), telemetry or NoDoorTelemetry())
+        self._door = GrpcDoor("results", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService",
             {
                 "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
-                "GetSession": grpc.stream_unary_rpc_method_handler(self._session),
+                "GetSession": self._door.method(self._page_of),
             },
         )
 
@@ -110,9 +102,6 @@ class ResultsHandler:
                         yield WatchResultsResponse(cursor=cursor, result_json=body.decode())
                 if self._source.closing:
                     return
-
-    async def _session(self, _: object, context: _Context) -> bytes:
-        return await self._door.answer(context, self._page_of)
 
     async def _page_of(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
         wanted = _parsed(GetSessionRequest, request)

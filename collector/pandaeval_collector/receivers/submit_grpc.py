@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -18,9 +18,6 @@ from pandaeval_collector.receivers._signals import DoorSettings, Scales
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
-if TYPE_CHECKING:
-    _Context = grpc.aio.ServicerContext[bytes, bytes]
-
 _REASON_CHARS = 300
 
 
@@ -29,14 +26,10 @@ class SubmitHandler:
 
     def __init__(self, ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None) -> None:
         self._ingest, self._admission, self._scales = ingest, settings.admission, Scales(settings.max_items)
-        self._door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
-        method = grpc.stream_unary_rpc_method_handler(self._submit)
+        door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
-            "pandaeval.v1.TraceService", {"SubmitTraces": method}
+            "pandaeval.v1.TraceService", {"SubmitTraces": door.method(self._store)}
         )
-
-    async def _submit(self, _: object, context: _Context) -> bytes:
-        return await self._door.answer(context, self._store)
 
     async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with self._admission.reserve(len(request)) as reservation:

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.pipeline.line.decision import Commit, Decision
+from pandaeval_collector.pipeline.decision import Commit
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
 from pandaeval_collector.runs.process import BatchFailedError, RunProcess
@@ -39,7 +38,7 @@ _ENDED = "worker_ended"
 
 
 class Engine:
-    """Executes the runs of a store, on one event loop. ``commit`` makes and commits a decision on the line's thread."""
+    """Executes the runs of a store, on one event loop."""
 
     def __init__(
         self,
@@ -49,12 +48,13 @@ class Engine:
         judges: Judges,
         telemetry: Telemetry,
         commit: Commit | None = None,
-        emitter: Emitter | None = None,
+        line: DecidesTraces | None = None,
     ) -> None:
-        """Without ``commit`` and ``emitter``, no result is exported."""
+        """``line``: exports results, by decisions that are passed to ``commit``; without both, none is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
-        self._telemetry, self._commit, self._emitter = telemetry, commit, emitter
-        self._executing: Every | None = None
+        self._telemetry, self._commit, self._line = telemetry, commit, line
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:
@@ -132,7 +132,7 @@ class Engine:
         async with self._judges.of(asked) as judge:
             at_once = max(1, config.judge.concurrency // 2)
             if judge is not None:
-                await judge.process.start()
+                await judge.prices()  # what keeps it from starting is told now
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
             caller = None if judge is None else judge.caller
@@ -202,18 +202,11 @@ class Engine:
         if not (scored.items or scored.results or spent[0]):
             return
         batch = RunBatch(run.no, scored.items, scored.results, *spent)
-        if scored.sent and self._emitter is not None and self._commit is not None:
-            emitter = self._emitter
-            await self._commit(lambda: _leaving(emitter, scored.sent, batch))
+        line = self._line
+        if scored.sent and line is not None and self._commit is not None:
+            await self._commit(lambda: line.decide("emitted", scored.sent, batch))
         else:
             await asyncio.wrap_future(self._store.commit(WriteSet(runs=[batch])))
-
-
-def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> Decision:
-    """Returns a decision that exports results on all surfaces and files the batch that they belong to."""
-    decision = Decision(WriteSet(runs=[batch]))
-    emitter.add(results, (), decision.changes)
-    return decision
 
 
 def run_setup(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -24,6 +24,7 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
 )
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import StoredMemory
@@ -33,7 +34,7 @@ from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.known import MOST_RECORD, Price
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.pipeline.line.decision import Commit, Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -46,6 +47,9 @@ from pandaeval_otel.model import Trigger
 _COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+
+Settle = Callable[[Callable[[], Conclusion]], Awaitable[None]]
+"""Commits what the line concludes."""
 
 
 class FileJudge:
@@ -129,7 +133,7 @@ class FileJudge:
         results: list[Result] = []
         turn = asyncio.Lock()
 
-        async def settle(decide: Callable[[], Decision]) -> None:
+        async def settle(decide: Callable[[], Conclusion]) -> None:
             async with turn:
                 decision = decide()
                 await asyncio.wrap_future(self._store.commit(decision.changes))
@@ -137,11 +141,11 @@ class FileJudge:
 
         await self._drain(line, settle)
         for session_ids in closing:
-            await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
+            await settle(partial(line.close_sessions, dict.fromkeys(session_ids, Trigger.FILE)))
         await self._drain(line, settle)
         return results
 
-    async def _drain(self, line: Line, settle: Commit) -> None:
+    async def _drain(self, line: Line, settle: Settle) -> None:
         """Runs the jobs that are waiting now."""
         jobs = self._store.jobs
         if not (waiting := jobs.waiting()):
@@ -150,10 +154,10 @@ class FileJudge:
         process, caller = self._open
         attempts = Attempts(
             self._store,
-            line,
+            line.scores,
             self._evaluator,
             caller,
-            settle,
+            FiledHere(line, settle),
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),

@@ -22,12 +22,11 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
-from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
@@ -92,7 +91,7 @@ class FileRun:
         store: Store | None = None,
         wants: Callable[[bytes], bool] | None = None,
         instead: Caller | None = None,
-        workers: Callable[[Path, Telemetry], Workers] | None = None,
+        workers: Callable[[Path], FileWorkers] | None = None,
     ) -> None:
         """``judge`` is asked after everything else is scored, with secrets from ``environ``; ``on_judged`` is told how
         many of how many judgements are done. ``where`` says whether an agent's trace is scored at all; answers are
@@ -189,7 +188,7 @@ class FileRun:
         self._flush()
         return sum(1 for _ in self._store.reads.traces_by_start())
 
-    def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
+    def results(self, on_decided: Callable[[Conclusion], None] | None = None) -> Iterator[Result]:
         """Yields every result: those of traces by start time, the judge's as they come, those of trials and of
         sessions, and the judge's of sessions. ``on_decided`` gets each batch of traces before its results. Not to be
         called on an event loop when there is a judge."""
@@ -206,11 +205,13 @@ class FileRun:
             return
         yield from self._graded()
         for session_ids in closing:
-            decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
+            decision = line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
             self._store.commit(decision.changes).result()
             yield from decision.results
 
-    def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Decision], None] | None) -> Iterator[Result]:
+    def _scored(
+        self, line: Line, touched: set[str], on_decided: Callable[[Conclusion], None] | None
+    ) -> Iterator[Result]:
         """Yields the results of the traces, and adds their sessions to ``touched``."""
         for batch, understood in self._understood(line):
             decision = self._decided(line, batch, understood)
@@ -269,11 +270,11 @@ class FileRun:
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
-        pool = FileWorkers(self._workers(self._store.path, self.telemetry))
+        pool = self._workers(self._store.path)
         self._own.callback(pool.close)
         return pool.understood(batches)
 
-    def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+    def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
         """Files a batch of traces. Traces that ``where`` does not want are filed without results or jobs."""
         where = self._where
         if where is None:

@@ -3,25 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready, Understood
-from pandaeval_collector.pipeline.workers import Workers
+from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import Understood
+from pandaeval_collector.pipeline.line_processes import MODULE, SECONDS_PER_BYTE
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store import StoreReader
 from pandaeval_otel.assembly import DueTrace
 
+PATIENCE_SECONDS = 60.0
+"""How long a process may be at a batch, beside what its bytes take."""
 Batch = Sequence[DueTrace]
 
 
-class FileWorkers:
-    """Runs the line's pool of processes for a caller without an event loop. To be closed."""
+@dataclass(frozen=True, slots=True)
+class FileSetup:
+    """What a process that understands the traces of a file run is told: the run's store, how to embed, what to
+    score."""
 
-    def __init__(self, pool: Workers) -> None:
-        """Starts the processes. Raises ``ChildStartError``."""
-        self._pool, self._loop = pool, asyncio.Runner()
+    store: Path
+    embedding: str
+    settings: EvaluatorSettings
+
+    def open(self, _: Telemetry) -> Line:
+        """Makes the line, in its own process."""
+        return Line(StoreReader(self.store), Evaluator(load(self.embedding), self.settings))
+
+
+class FileWorkers:
+    """Understands traces in processes, for a caller without an event loop. To be closed."""
+
+    def __init__(self, number: int, setup: FileSetup, environ: Mapping[str, str]) -> None:
+        """Starts ``number`` processes. Raises ``UserError`` where one does not start."""
+        self._loop, handlers = asyncio.Runner(), {"measured": lambda spent, _: CPU.add(spent)}
+        self._processes: list[Calls] = []
         try:
-            self._loop.run(pool.start())
+            self._processes = [
+                Calls("a process that reads traces", MODULE, setup, environ, handlers=handlers, in_turn=True)
+                for _ in range(number)
+            ]
+            self._loop.run(self._start())
         except BaseException:
             self.close()
             raise
@@ -29,10 +60,10 @@ class FileWorkers:
     def understood(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Sequence[Understood]]]:
         """Yields each batch with what was understood of its traces, in the same order; the processes work ahead while
         the caller files it. Raises ``UserError`` that names the trace where a process ended over one."""
-        ahead: deque[tuple[Batch, asyncio.Task[Ready]]] = deque()
+        ahead: deque[tuple[Batch, asyncio.Task[bytes]]] = deque()
         for batch in batches:
-            ahead.append((batch, self._loop.get_loop().create_task(self._pool.of(batch))))
-            if len(ahead) >= self._pool.room:
+            ahead.append((batch, self._loop.get_loop().create_task(self._understand(batch))))
+            if len(ahead) > 2 * len(self._processes):
                 yield self._answered(*ahead.popleft())
         while ahead:
             yield self._answered(*ahead.popleft())
@@ -40,13 +71,26 @@ class FileWorkers:
     def close(self) -> None:
         """Ends all processes."""
         with self._loop:
-            self._loop.run(self._pool.close())
+            self._loop.run(self._close())
 
-    def _answered(self, batch: Batch, asked: asyncio.Task[Ready]) -> tuple[Batch, Sequence[Understood]]:
-        async def ready() -> Ready:
+    async def _start(self) -> None:
+        await asyncio.gather(*(process.start() for process in self._processes))
+
+    async def _understand(self, batch: Batch) -> bytes:
+        process = min(self._processes, key=lambda process: process.busy)
+        patience = PATIENCE_SECONDS + sum(trace.size for trace in batch) * SECONDS_PER_BYTE
+        request = [replace(trace, known=frozenset()) for trace in batch]
+        understood: bytes = await process.ask("understand", request, patience=patience)
+        return understood
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(process.close() for process in self._processes))
+
+    def _answered(self, batch: Batch, asked: asyncio.Task[bytes]) -> tuple[Batch, Sequence[Understood]]:
+        async def answer() -> bytes:
             return await asked
 
         try:
-            return batch, self._loop.run(ready())()
-        except NotUnderstoodError as error:
+            return batch, pickle.loads(self._loop.run(answer()))  # noqa: S301 - from our child
+        except ChildEndedError as error:
             raise UserError(f"{error}; nothing more is scored. --workers 0 does without such processes") from error

@@ -5,39 +5,46 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pandaeval_collector.jobs import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.store import Store
-
-if TYPE_CHECKING:
-    from pandaeval_collector.judge.limits import LimitedCaller
 
 _COOLDOWN_S = 5.0
 """Somebody waits: a provider that fails gets a shorter rest than in a collector."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveJudge:
-    """The judge of a running collector: the models that it can be asked for, its process and its caller."""
+class LiveJudge(Caller, Protocol):
+    """The judge of a running collector. ``models``: those that it can be asked for."""
 
     models: frozenset[str]
-    process: WorkerProcess
-    caller: LimitedCaller
+
+    async def prices(self) -> Mapping[str, Price]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunJudge:
-    """The judge of a run. ``process`` knows the prices once it is started."""
+    """The judge of a run. ``prices`` starts its process, and returns the price of each model whose price is known."""
 
-    process: WorkerProcess
     caller: Caller
+    prices: Callable[[], Awaitable[Mapping[str, Price]]]
+
+    @classmethod
+    def of(cls, process: WorkerProcess, caller: Caller) -> RunJudge:
+        """Makes the judge of a run that has a process of its own."""
+
+        async def prices() -> Mapping[str, Price]:
+            await process.start()
+            return process.prices
+
+        return cls(caller, prices)
 
 
 @asynccontextmanager
@@ -51,7 +58,7 @@ async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncI
         )
         try:
             await process.start()
-            yield RunJudge(process, caller)
+            yield RunJudge.of(process, caller)
         finally:
             await process.close()
             await _ended()
@@ -79,10 +86,10 @@ class Judges:
         if judge is None:
             yield None
         elif self._live is not None and self._live.models >= set(judge.setup.models):
-            yield RunJudge(self._live.process, self._live.caller)
+            yield RunJudge(self._live, self._live.prices)
         else:
             process, caller = open_caller(self._store, judge, self._environ)
             try:
-                yield RunJudge(process, caller)
+                yield RunJudge.of(process, caller)
             finally:
                 await process.close()

@@ -16,9 +16,9 @@ from pandaeval_collector.base.runtime.cron import is_cron, next_time
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.line.decision import Commit
+from pandaeval_collector.pipeline.decision import Commit
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
@@ -159,15 +159,15 @@ class Runs:
         telemetry: Telemetry,
         live: LiveJudge | None = None,
         commit: Commit | None = None,
-        emitter: Emitter | None = None,
+        line: DecidesTraces | None = None,
         by_owner: bool = False,
     ) -> None:
-        """``commit`` and ``emitter``: the live line's, for runs that export their results. ``by_owner``: runs are asked
+        """``commit`` and ``line``: of the collector, for runs that export their results. ``by_owner``: runs are asked
         for by the owner of the configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
         self._judges = Judges(store, environ, live)
-        self.engine = Engine(store, config, environ, self._judges, telemetry, commit, emitter)
+        self.engine = Engine(store, config, environ, self._judges, telemetry, commit, line)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
@@ -196,7 +196,7 @@ class Runs:
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)
-        return done
+        return bool(done)
 
     async def retry(self, run_id: str) -> bool:
         """Queues an ended run again for its failed and unscored traces; returns ``False`` if there are none."""
@@ -238,11 +238,11 @@ class Runs:
         process = RunProcess(setup, self._environ, None, self.store, 1)
         async with self._judges.of(judge_of(config)) as judge:
             assert judge is not None, "these metrics ask a judge"
-            await judge.process.start()
+            prices = await judge.prices()
             try:
                 scored = await process.score(TracesToScore(items)) if items else None
             finally:
                 await process.close()
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
             counted = (scored.counted if scored else None) or CallCount()
-            return extrapolated(chosen, counted, len(items), judge.process.prices)
+            return extrapolated(chosen, counted, len(items), prices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import pickle
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,8 +14,9 @@ from dataclasses import replace
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
@@ -138,17 +140,25 @@ class _OneBatch:
         return DueTrace(each.trace_id, Trigger.FILE, True, False, ids, frozenset(), 0, 0, size, each.revision)
 
     async def _judge(self, line: Line, concurrency: int) -> None:
-        async def settle(decide: Callable[[], Decision]) -> None:
+        async def settle(decide: Callable[[], Conclusion]) -> None:
             self._take(decide())
 
-        attempts = Attempts(self._store, line, self._evaluator, self._caller, settle, Telemetry(), _PATIENCE)
+        attempts = Attempts(
+            self._store,
+            line.scores,
+            self._evaluator,
+            self._caller,
+            FiledHere(line, settle),
+            Telemetry(),
+            _PATIENCE,
+        )
         await Runner(self._store, attempts, 2 * concurrency).drain()
 
     def _close(self, line: Line, session_ids: Sequence[str]) -> None:
         for start in range(0, len(session_ids), _AT_ONCE):
-            self._take(line.close_sessions(session_ids[start : start + _AT_ONCE], lambda _: Trigger.FILE))
+            self._take(line.close_sessions(dict.fromkeys(session_ids[start : start + _AT_ONCE], Trigger.FILE)))
 
-    def _take(self, decision: Decision) -> None:
+    def _take(self, decision: Conclusion) -> None:
         self._store.commit(decision.changes).result()
         self._failed |= {trace_id.hex(): kind for trace_id, kind in decision.failed.items()}
         for result in decision.results:
@@ -174,7 +184,7 @@ class _OneBatch:
             sent.append(result)
         failed = {about[id_]: why for id_, why in self._failed.items() if id_ in about} | dict.fromkeys(gone, "gone")
         items = [(no, failed.get(no, "")) for no, _ in batch.items]
-        return Scored(items, [*rows.values()], sent if self._setup.emit else [])
+        return Scored(items, [*rows.values()], pickle.dumps(sent) if self._setup.emit and sent else b"")
 
     def _unanswered(self) -> list[tuple[str, str]]:
         """Returns the trace id and reason of each question that got no answer."""

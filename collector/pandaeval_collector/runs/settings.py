@@ -206,12 +206,12 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
 
 
 def workers(config: Config) -> int:
-    """Returns how many processes read traces for the line; 0: the collector's own process reads them."""
+    """Returns how many processes read traces for the line."""
     wanted = config.line.workers
     if wanted != "auto":
         return wanted
     cores = usable_cores()
-    return min(cores, MOST_WORKERS) if cores > 1 else 0
+    return min(cores, MOST_WORKERS)
 
 
 def close_rules(config: Config) -> CloseRules:

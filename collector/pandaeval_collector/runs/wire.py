@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandaeval_collector.base.result import Result
 from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
@@ -56,10 +55,10 @@ class CallCount:
 
 @dataclass(slots=True)
 class Scored:
-    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: the results to
+    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the results to
     export, if the run exports any."""
 
     items: list[tuple[int, str]]
     results: list[RunResult]
-    sent: list[Result] = field(default_factory=list)
+    sent: bytes = b""
     counted: CallCount | None = None

@@ -51,7 +51,7 @@ async def _open(setup: RunSetup, peer: Peer) -> Handlers:
         if counting is None:
             return scored
         counting.counted.remembered = verdicts.remembered
-        return Scored(scored.items, [], [], counting.counted)
+        return Scored(scored.items, [], b"", counting.counted)
 
     return {"score": score}
 

@@ -40,34 +40,22 @@ def open_lookouts(
     path, work = Path(config.store.path), _work(config, store, scorer, watching, telemetry)
     reader: ReadProcess | None = None
     if config.server.read_process:
-        reader = ReadProcess(_setup(path, work), work, environ, telemetry)
+        thresholds = {metric.key: threshold for metric, threshold in work.metrics}
+        setup = ReadSetup(path, VERSION, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
+        reader = ReadProcess(setup, work, environ, telemetry)
         parts.push_async_callback(reader.calls.close)
     lookouts = Lookouts(path, work, hosts, runs, reader)
     parts.callback(lookouts.close)
-    agents = McpDoor(lookouts.api, _page(config))
+    here = config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
+    agents = McpDoor(lookouts.api, here if config.ui.enabled else None)
     lookouts.add("/mcp", agents)
     parts.push_async_callback(agents.close)
     return lookouts.routes
 
 
-def _setup(path: Path, work: Work) -> ReadSetup:
-    thresholds = {metric.key: threshold for metric, threshold in work.metrics}
-    return ReadSetup(path, VERSION, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
-
-
-def _port(address: str) -> int | None:
-    port = address.rpartition(":")[2]
-    return int(port) if port.isdecimal() else None
-
-
-def _page(config: Config) -> str | None:
-    """Returns the address at which people open the page; ``None`` without one."""
-    if not config.ui.enabled:
-        return None
-    return config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
-
-
 def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, telemetry: Telemetry) -> Work:
+    port = config.server.grpc.rpartition(":")[2]
+    page = PageWork(config.ui.links, config.ui.refresh, int(port) if port.isdecimal() else None)
     return Work(
         jobs=store.jobs.counts,
         spent=lambda: store.spending.spent(store.spending.today(time.time())),
@@ -79,5 +67,5 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
         modules=scorer.settings.modules,
-        page=PageWork(config.ui.links, config.ui.refresh, _port(config.server.grpc)) if config.ui.enabled else None,
+        page=page if config.ui.enabled else None,
     )

@@ -159,7 +159,8 @@ def _insert_results(
     numbers of the traces that the decision is about; the store has no results of ``first_time``."""
     about = _about(connection, results, traces, now)
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
-    known = _known_results(connection, {no for row, no in about if row.unit[:32] not in fresh_units})
+    ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
+    known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
         if row.id not in fresh and (row.id not in known or _was_replaced(connection, row, no, known[row.id])):
@@ -216,14 +217,6 @@ def _numbers(
     found = numbers.of_traces(connection, missing)
     gone = [DecidedTrace(trace_id, 1, True, "", frozenset(), (), 0) for trace_id in missing - found.keys()]
     return {**known, **found, **_apply_traces(connection, gone, {}, now)}
-
-
-def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> dict[str, int]:
-    """Returns the numbers of the stored results about these traces and sessions, by result id."""
-    found: dict[str, int] = {}
-    for marks, group in numbers.batched(about):
-        found.update(connection.execute(f"SELECT id, seq FROM results WHERE about IN ({marks})", group))  # noqa: S608
-    return found
 
 
 def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:

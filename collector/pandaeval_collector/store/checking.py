@@ -19,11 +19,12 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
-from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
+from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of, hex_of
 from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.kept import unpacked
+from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import ResultRow
 from pandaeval_collector.store.schema import VERSION
@@ -102,25 +103,21 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
     """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
-        yield from _of_pages(connection)
+        for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
+            if finding != "ok":
+                yield Damage("pages", 0, "", str(finding))
         total, done = sum(counted(connection).values()), 0
         for kind in _ROWS:
             for row in _rows(connection, kind):
                 done += 1
                 if done % _EVERY == 0:
                     told(done, total)
-                if found := _CHECKS[kind](connection, row):
+                if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
     except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check
         yield Damage("pages", 0, "", str(error))
     finally:
         connection.rollback()
-
-
-def _of_pages(connection: sqlite3.Connection) -> Iterator[Damage]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
-        if said != "ok":
-            yield Damage("pages", 0, "", str(said))
 
 
 def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]:
@@ -135,67 +132,43 @@ def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]
     yield from connection.execute(f"SELECT {_KEYS[kind]}, {columns} FROM {kind} ORDER BY {_KEYS[kind]}")  # noqa: S608
 
 
-def _chunk(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
+    """Returns what a damaged row is about, as far as it tells, and what is wrong with it."""
+    match kind:
+        case "traces":
+            return _of_trace(connection, row)
+        case "results":
+            result = ResultRow(*row[2:])
+            return None if row[1] == checksum_of(result) else (f"{result.unit} {result.metric}", "its checksum differs")
     try:
-        chunk_content(row[1:])
-    except (zstandard.ZstdError, TypeError) as error:
-        return _hex(row[4]), str(error)
+        match kind:
+            case "chunks":
+                about = hex_of(row[4])
+                chunk_content(row[1:])
+            case "kept":
+                about = hex_of(row[2])
+                unpacked(row[1])
+            case "members":
+                about = hex_of(row[2])
+                list(checked_members([row[1:]]))
+            case _:
+                about = str(row[1])
+                batch_items(*row[2:])
+    except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError) as error:
+        return about, str(error)
     return None
 
 
-def _trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Returns the trace's id and what is wrong where chunks that its decision rests on are gone."""
+def _of_trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    """Looks whether chunks that a decision rests on are gone."""
     _, trace_id, chunks = row
     try:
-        ids = [int(each) for each in orjson.loads(chunks)]
+        ids = {int(each) for each in orjson.loads(chunks)}
     except (ValueError, TypeError):
-        return _hex(trace_id), "the list of its spans cannot be read"
-    marks = ",".join("?" * len(ids))
-    query = f"SELECT count(*) FROM chunks WHERE id IN ({marks}) AND trace_id = ?"  # noqa: S608
-    (there,) = connection.execute(query, (*ids, trace_id)).fetchone()
-    return None if there == len(set(ids)) else (_hex(trace_id), f"{len(set(ids)) - there} of its chunks are gone")
-
-
-def _kept(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    try:
-        unpacked(row[1])
-    except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return _hex(row[2]), str(error)
-    return None
-
-
-def _member(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    try:
-        list(checked_members([row[1:]]))
-    except DamagedRowError as error:
-        return _hex(row[2]), str(error)
-    return None
-
-
-def _result(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    _, checksum, *fields = row
-    result = ResultRow(*fields)
-    about = f"{result.unit} {result.metric}"
-    return None if checksum == checksum_of(result) else (about, "its checksum differs")
-
-
-def _outbox(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    _, signal, items, body = row
-    try:
-        batch_items(items, body)
-    except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return str(signal), str(error)
-    return None
-
-
-_CHECKS: dict[Kind, Callable[[sqlite3.Connection, Sequence[Any]], tuple[str, str] | None]] = {
-    "chunks": _chunk,
-    "traces": _trace,
-    "kept": _kept,
-    "members": _member,
-    "results": _result,
-    "outbox": _outbox,
-}
+        return hex_of(trace_id), "the list of its spans cannot be read"
+    query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
+    (there,) = connection.execute(query, (json_list(ids), trace_id)).fetchone()
+    return None if there == len(ids) else (hex_of(trace_id), f"{len(ids) - there} of its chunks are gone")
 
 
 def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
@@ -211,7 +184,9 @@ def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[by
         if where:
             cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
             names = [column[0] for column in cursor.description]
-            out += [_as_json(each, dict(zip(names, row, strict=True))) for row in cursor]
+            for row in cursor:
+                shown = {name: _encoded(value) for name, value in zip(names, row, strict=True)}
+                out.append(orjson.dumps({"table": each.kind, "why": each.what, "row": shown}))
             connection.execute(f"DELETE FROM {each.kind} WHERE {where}")  # noqa: S608
     connection.execute("COMMIT")
     return out
@@ -226,14 +201,5 @@ _OUT: dict[Kind, str] = {
 """Which rows are deleted along with a damaged one, as an SQL condition."""
 
 
-def _as_json(damage: Damage, row: dict[str, Any]) -> bytes:
-    shown = {name: _encoded(value) for name, value in row.items()}
-    return orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown})
-
-
 def _encoded(value: Any) -> Any:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
-def _hex(trace_id: object) -> str:
-    return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

@@ -51,10 +51,11 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
             facts, said = -1, -1
         if facts != body_sum or (answer_sum is not None and said != answer_sum):
             raise DamagedRowError(
-                f"what trace {_name(trace_id)} left for its session was damaged on disk: its checksum differs"
+                f"what trace {hex_of(trace_id)} left for its session was damaged on disk: its checksum differs"
             )
         yield read
 
 
-def _name(trace_id: object) -> str:
+def hex_of(trace_id: object) -> str:
+    """Writes what stands in the place of a trace's id, which may be damaged."""
     return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

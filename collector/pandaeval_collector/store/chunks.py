@@ -92,7 +92,8 @@ def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int
     :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
-        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+        # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group).fetchall()  # noqa: S608
         found.update((row[2], (bool(row[0]), chunk_content(row))) for row in rows)
     if len(found) < len(set(ids)):
         raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")

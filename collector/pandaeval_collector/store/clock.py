@@ -19,11 +19,6 @@ KEY = "clock"
 """The key of the clock in the table ``meta``."""
 _CREDIT_S = 86_400.0
 """Most seconds that count of the time between two processes: a wrong clock at a start must not end a retention."""
-_NEWEST = """
-    SELECT max(at) FROM (
-        SELECT * FROM (SELECT created_at AS at FROM outbox ORDER BY seq DESC LIMIT 1)
-        UNION ALL SELECT * FROM (SELECT created_at FROM results ORDER BY seq DESC LIMIT 1)
-        UNION ALL SELECT * FROM (SELECT decided_at FROM traces ORDER BY no DESC LIMIT 1))"""
 
 
 class Times(NamedTuple):
@@ -47,21 +42,16 @@ class StoreClock:
         self._began = steady()
         self._running = self._calendar = wall()
 
-    def resume(self, connection: sqlite3.Connection) -> None:
-        """Sets the clock to where the store stopped. A store that has no clock stored yet stopped at the newest of its
-        rows."""
+    def resume(self, connection: sqlite3.Connection) -> bool:
+        """Sets the clock to where the store stopped. Returns ``False`` for a new store, whose time is the machine's."""
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
         if row is not None:
             kept = orjson.loads(row[0])
-            running, calendar, wall = float(kept["running"]), float(kept["calendar"]), float(kept["wall"])
-        else:
-            (newest,) = connection.execute(_NEWEST).fetchone()
-            if newest is None:
-                return
-            running = calendar = wall = float(newest)
-        self._began = self._steady()
-        self._running = running
-        self._calendar = calendar + min(max(0.0, self._wall() - wall), _CREDIT_S)
+            self._began = self._steady()
+            self._running = float(kept["running"])
+            passed = min(max(0.0, self._wall() - float(kept["wall"])), _CREDIT_S)
+            self._calendar = float(kept["calendar"]) + passed
+        return row is not None
 
     def running(self) -> float:
         """Seconds that collectors have run on this store, from the Unix time at which it was new."""

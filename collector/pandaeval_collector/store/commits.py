@@ -12,11 +12,12 @@ import struct
 import time
 import uuid
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from pandaeval_collector.store.directory import StoreFiles, is_at
 from pandaeval_collector.store.writer import WriteHooks
+
+_log = logging.getLogger(__name__)
 
 # A note beside the store of how far it was committed: at the next start it shows what a damaged log or an older copy
 # of the file lacks.
@@ -29,79 +30,15 @@ _NOTE = struct.Struct("<8s16sIQd")  # what it is, the store's id, number of the 
 _SUM = struct.Struct("<I")
 _KIND = b"pandaev1"
 _WRAP = 1 << 32
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What the note beside the store says. ``store``: the store's id. ``number``: that of its newest numbered commit;
-    ``chunk``: id of the newest chunk that was ever committed."""
-
-    store: bytes
-    number: int
-    chunk: int
-    at: float
-
-    def missing(self, store: bytes, number: int, chunk: int) -> str:
-        """Says, as a clause, what a store at commit ``number`` and chunk ``chunk`` lacks; empty for nothing."""
-        last = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self.at))
-        if store != self.store:
-            some = self.number or self.chunk
-            return f"it is not the store that took {self.chunk} parts of traces up to {last}" if some else ""
-        parts, commits = max(0, self.chunk - chunk), max(0, ahead(self.number, number))
-        if not parts and not commits:
-            return ""
-        return f"the last {parts} parts of traces and {commits} numbered commits are missing, up to {last}"
-
-
-class LossMark:
-    """Reads and writes the note of the newest commit. One thread writes; any thread may look."""
-
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / MARK_NAME
-        self._handle = self._open()
-
-    def read(self) -> Noted | None:
-        """Reads the note; ``None`` where there is none that can be read."""
-        content = os.pread(self._handle, _NOTE.size + _SUM.size, 0)
-        note, rest = content[: _NOTE.size], content[_NOTE.size :]
-        if len(rest) != _SUM.size or _SUM.unpack(rest) != (zlib.crc32(note),):
-            return None
-        kind, store, number, chunk, at = _NOTE.unpack(note)
-        return Noted(store, number, chunk, at) if kind == _KIND else None
-
-    def write(self, store: bytes, number: int, chunk: int) -> None:
-        """Overwrites the note. A full disk must not undo the commit, so errors are ignored and the note lags behind."""
-        note = _NOTE.pack(_KIND, store, number, chunk, time.time())
-        with contextlib.suppress(OSError):
-            os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
-
-    def look(self) -> bool:
-        """Puts the note's file back, empty, if it was removed; returns whether it was."""
-        was_removed = not is_at(self._path, os.fstat(self._handle))
-        if was_removed:
-            with contextlib.suppress(OSError):  # the directory may be gone, which has consequences of its own
-                found = self._open()
-                os.dup2(found, self._handle, inheritable=False)  # in one step: another thread may be writing
-                os.close(found)
-        return was_removed
-
-    def close(self) -> None:
-        os.close(self._handle)
-
-    def _open(self) -> int:
-        return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+_NOTE_MODE = os.O_RDWR | os.O_CREAT
+_KEY, _NEWEST = "store_id", "newest_chunk"
+_NUMBER_EVERY_S = 0.1
 
 
 def ahead(number: int, other: int) -> int:
     """Returns how far ``number`` is ahead of ``other``, below zero where it is behind. Numbers start again at 0 after
     32 bits."""
     return (number - other + _WRAP // 2) % _WRAP - _WRAP // 2
-
-
-_log = logging.getLogger(__name__)
-
-_KEY, _NEWEST = "store_id", "newest_chunk"
-_NUMBER_EVERY_S = 0.1
 
 
 class Commits(WriteHooks):
@@ -116,21 +53,22 @@ class Commits(WriteHooks):
 
     def __init__(self, connection: sqlite3.Connection, directory: Path, place: StoreFiles, was_damaged: bool) -> None:
         """Compares the store with its note and logs what is missing; not if it ``was_damaged``, hence is new."""
-        self._place, self._mark = place, LossMark(directory)
+        self._place, self._path = place, directory / MARK_NAME
+        self._handle = os.open(self._path, _NOTE_MODE, 0o600)
         self._number, self._chunk = number_of(connection), newest_chunk(connection)
         self._taken = 0
         self._is_numbered, self._number_at = False, 0.0
-        self.missing = ""
-        noted, store = self._mark.read(), _id_of(connection)
-        if noted is not None and not was_damaged:
-            self.missing = noted.missing(store, self._number, self._chunk)
-            if self.missing:
-                _log.error(
-                    "acknowledged data is missing in %s: %s; what is there is served. It was damaged, or an older copy "
-                    "was put in its place (docs/operations.md#missing-data)",
-                    place.file,
-                    self.missing,
-                )
+        row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_KEY,)).fetchone()
+        store = b"" if row is None else _digest(row[0])  # a damaged id counts as another store's
+        noted = self._noted()
+        self.missing = "" if noted is None or was_damaged else lacking((store, self._number, self._chunk), noted)
+        if self.missing:
+            _log.error(
+                "acknowledged data is missing in %s: %s; what is there is served. It was damaged, or an older copy "
+                "was put in its place (docs/operations.md#missing-data)",
+                place.file,
+                self.missing,
+            )
         elif noted is None and store:
             _log.warning(
                 "there is no note of the last commit beside %s: whether all are there is not known", place.file
@@ -138,7 +76,7 @@ class Commits(WriteHooks):
         # Noted before the store has its id: after a crash in between nothing is there, and nothing is missed.
         new = str(uuid.uuid4())
         self._store = store or _digest(new.encode())
-        self._mark.write(self._store, self._number, self._chunk)
+        self._note()
         if not store:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, new))
 
@@ -165,15 +103,49 @@ class Commits(WriteHooks):
             self._number = (self._number + 1) % _WRAP
             self._number_at = time.monotonic() + _NUMBER_EVERY_S
         self._place.check()
-        self._mark.write(self._store, self._number, self._chunk)
+        self._note()
 
     def look(self) -> None:
         """Writes the note again if its file was removed. Any thread."""
-        if self._mark.look():
-            self._mark.write(self._store, self._number, self._chunk)
+        if not is_at(self._path, os.fstat(self._handle)):
+            with contextlib.suppress(OSError):  # the directory may be gone, which has consequences of its own
+                new = os.open(self._path, _NOTE_MODE, 0o600)
+                os.dup2(new, self._handle, inheritable=False)  # in one step: another thread may be writing
+                os.close(new)
+            self._note()
 
     def close(self) -> None:
-        self._mark.close()
+        os.close(self._handle)
+
+    def _noted(self) -> tuple[bytes, int, int, float] | None:
+        """Reads the note: the store's id, the number of its newest numbered commit, the id of the newest chunk that was
+        ever committed, and when; ``None`` where there is none that can be read."""
+        content = os.pread(self._handle, _NOTE.size + _SUM.size, 0)
+        note, rest = content[: _NOTE.size], content[_NOTE.size :]
+        if len(rest) != _SUM.size or _SUM.unpack(rest) != (zlib.crc32(note),):
+            return None
+        kind, store, number, chunk, at = _NOTE.unpack(note)
+        return (store, number, chunk, at) if kind == _KIND else None
+
+    def _note(self) -> None:
+        """Overwrites the note. A full disk must not undo the commit, so errors are ignored and the note lags behind."""
+        note = _NOTE.pack(_KIND, self._store, self._number, self._chunk, time.time())
+        with contextlib.suppress(OSError):
+            os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
+
+
+def lacking(there: tuple[bytes, int, int], noted: tuple[bytes, int, int, float]) -> str:
+    """Says, as a clause, what a store lacks of what was noted; empty for nothing. ``there``, ``noted``: the store's id,
+    the number of the newest numbered commit, the id of the newest chunk; and when that was noted."""
+    (store, number, chunk), (id_, noted_number, noted_chunk, at) = there, noted
+    last = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
+    if store != id_:
+        some = noted_number or noted_chunk
+        return f"it is not the store that took {noted_chunk} parts of traces up to {last}" if some else ""
+    parts, commits = max(0, noted_chunk - chunk), max(0, ahead(noted_number, number))
+    if not parts and not commits:
+        return ""
+    return f"the last {parts} parts of traces and {commits} numbered commits are missing, up to {last}"
 
 
 def number_of(connection: sqlite3.Connection) -> int:
@@ -191,11 +163,6 @@ def newest_chunk(connection: sqlite3.Connection) -> int:
 def keep_newest(connection: sqlite3.Connection) -> None:
     """Stores the id of the newest chunk, which would be forgotten with the chunks that are about to be deleted."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
-
-
-def _id_of(connection: sqlite3.Connection) -> bytes:
-    row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_KEY,)).fetchone()
-    return b"" if row is None else _digest(row[0])  # a damaged id counts as another store's
 
 
 def _digest(store_id: bytes) -> bytes:

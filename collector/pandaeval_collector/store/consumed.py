@@ -1,7 +1,4 @@
-"""How far each partition of a log was read, in the same transaction as the spans that were read.
-
-A store that reads no log has none of these tables: they are made when the first reader opens them.
-"""
+"""How far each partition of a log was read, in the same transaction as the spans that were read."""
 
 from __future__ import annotations
 
@@ -15,13 +12,6 @@ from pandaeval_collector.store.writer import Writer
 
 SPANS, MEMBERS = "log", "member_log"
 """The logs that a store may read: what its tables are called, and the key of what is known of it."""
-_TABLES = (
-    """CREATE TABLE IF NOT EXISTS {log}_partitions (
-           partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, settled_below INTEGER NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS {log}_traces (
-           partition INTEGER NOT NULL, trace_id BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-           elsewhere INTEGER NOT NULL, PRIMARY KEY (partition, trace_id)) WITHOUT ROWID""",
-)
 
 
 @dataclass(slots=True)
@@ -51,15 +41,6 @@ class ConsumedTables:
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], log: str = SPANS) -> None:
         self._writer, self._reader, self._log = writer, reader, log
 
-    def make(self) -> Future[None]:
-        """Makes the tables where they are not there yet."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            for table in _TABLES:
-                connection.execute(table.format(log=self._log))
-
-        return self._writer.submit(work)
-
     def open(self, log: str) -> Future[None]:
         """Deletes what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
         in this one."""
@@ -88,13 +69,10 @@ class ConsumedTables:
         """Stores how far partitions were read, where no span came with it."""
         return self._writer.submit(lambda connection: write(connection, read, self._log))
 
-    def forget(self, partition: int, before: int) -> Future[None]:
+    def forget(self, partition: int, before: int) -> Future[int]:
         """Deletes the extents of traces that end before an offset."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?", (partition, before))  # noqa: S608
-
-        return self._writer.submit(work)
+        statement = f"DELETE FROM {self._log}_traces WHERE partition = ? AND last < ?"  # noqa: S608
+        return self._writer.execute(statement, partition, before)
 
     def release(self, partition: int, keep: Collection[bytes] = ()) -> Future[None]:
         """Deletes what is known of a partition, except for the extents of the traces to ``keep``."""

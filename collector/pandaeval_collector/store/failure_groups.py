@@ -4,7 +4,7 @@ failures."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,36 +84,13 @@ def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
     return found.values()
 
 
-class FailureGroupTable:
-    """Reads the failure groups of one store. Any thread."""
-
-    def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
-        self._reader = reader
-
-    def all(self, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-        """Returns the groups, the one with the newest failure first."""
-        return groups(self._reader(), limit)
-
-    def counts(self) -> list[tuple[str, str, int]]:
-        """Returns (id, severity, number of failures) of each group, in the same order as :meth:`all`."""
-        found = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
-        return [(str(id_), str(severity), int(count)) for id_, severity, count in found]
-
-    def find(self, id_: str) -> FailureGroupRow | None:
-        """The group with this id."""
-        row = self._reader().execute(f"SELECT {_COLUMNS} FROM failure_groups WHERE id = ?", (id_,)).fetchone()  # noqa: S608
-        return None if row is None else _row(row)
-
-
-def groups(connection: sqlite3.Connection, limit: int) -> list[FailureGroupRow]:
-    """See :meth:`FailureGroupTable.all`."""
-    found = connection.execute(
+def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
+    """Returns the groups, the one with the newest failure first."""
+    rows = connection.execute(
         f"SELECT {_COLUMNS} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?",  # noqa: S608
         (limit,),
     )
-    return [_row(row) for row in found]
-
-
-def _row(row: tuple[Any, ...]) -> FailureGroupRow:
-    *facts, examples, tool, cause = row
-    return replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)), tool=tool, cause=cause)
+    return [
+        replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)), tool=tool, cause=cause)
+        for *facts, examples, tool, cause in rows
+    ]

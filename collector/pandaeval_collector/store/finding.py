@@ -12,14 +12,16 @@ from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import found, incidents, numbers, people, tally
+from pandaeval_collector.store import found, numbers, people, tally
 from pandaeval_collector.store.chunks import Part
 from pandaeval_collector.store.connection import Connections
-from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
+from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
     OF_SESSION,
+    AgentBucket,
     CounterSeries,
+    FailedResult,
     Listed,
     ListedSession,
     Page,
@@ -28,13 +30,33 @@ from pandaeval_collector.store.found import (
     results_about,
     sessions_of,
 )
-from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
+
+MOST_FAILED = 20_000
+"""Most failed runs that are read, the newest."""
+MOST_MEASURED = 5_000
+"""Most runs of which latencies, tokens and costs are read, the newest."""
+_BODY = "CAST(r.body AS TEXT)"
+_FAILED_RESULTS = f"""
+    SELECT json_group_array(json_array(l.no, l.at,
+        CASE l.agent WHEN '' THEN json_extract({_BODY}, '$.agent') ELSE l.agent END, r.metric, r.seq,
+        json_extract({_BODY}, '$.label'), json_extract({_BODY}, '$.metadata.failure_group.id'),
+        json_extract({_BODY}, '$.metadata.failure_group.severity'), ''))
+    FROM listed AS l JOIN results AS r ON r.about = l.no
+    WHERE l.no IN ({{failed}}) AND r.success = 0
+        AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
+        AND r.seq = (SELECT max(seq) FROM results AS n
+                     WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)"""  # noqa: S608
+_BROKEN_RUNS = """
+    SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', 'high',
+        json_extract(CAST(facts AS TEXT), '$.error'))) FROM listed AS b
+    WHERE no IN ({failed}) AND broken AND NOT EXISTS (
+        SELECT 1 FROM results AS r WHERE r.about = b.no AND r.success = 0)"""
 
 
 class Finder:
@@ -211,34 +233,67 @@ class Finder:
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
-        """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
+        """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id. Left
+        out is a formula over a session: it sums up what failed in the session's runs."""
+        where, values = conditions(wanted)
+        failed = f"""SELECT no FROM listed AS l WHERE {" AND ".join([*where, f"badness < {NOT_FAILED:g}"])}
+                     ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
         with self._reads.snapshot() as reader:
-            return incidents.failed_results(reader, wanted), {row.id: row for row in groups(reader, MOST_GROUPS)}
+            # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
+            (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), values).fetchone()
+            (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), values).fetchone()
+            known = {row.id: row for row in groups(reader)}
+        rows = (
+            FailedResult(no, at, agent or "", metric, seq, *(text or "" for text in texts))
+            for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
+        )
+        return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+        where, values = conditions(wanted)
         with self._reads.snapshot() as reader:
-            return incidents.buckets(reader, wanted, since, step)
+            rows = reader.execute(
+                f"""SELECT (at - ?) / ? AS bucket, agent, count(*), total(badness < {NOT_FAILED:g}) FROM listed AS l
+                    WHERE {" AND ".join([*where, "+no > 0"])} GROUP BY bucket, agent""",  # noqa: S608
+                (since, step, *values),
+            )
+            return [AgentBucket(bucket, agent, runs, int(failed)) for bucket, agent, runs, failed in rows]
 
     def oldest(self, wanted: Wanted) -> int | None:
         """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        where, values = conditions(wanted)
         with self._reads.snapshot() as reader:
-            return incidents.oldest(reader, wanted)
+            query = f"SELECT min(at) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}"  # noqa: S608
+            at: int | None = reader.execute(query, values).fetchone()[0]
+        return at
 
     def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
         """Returns (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
+        where, values = conditions(wanted)
         with self._reads.snapshot() as reader:
-            return incidents.measured(reader, wanted)
+            (read,) = reader.execute(
+                f"""SELECT json_group_array(json_array(agent, json_extract(f, '$.us'),
+                        json_extract(f, '$.tokens[0]') + json_extract(f, '$.tokens[1]'), json_extract(f, '$.usd')))
+                    FROM (SELECT agent, CAST(facts AS TEXT) AS f FROM listed AS l
+                          WHERE {" AND ".join([*where, "+no > 0"])} ORDER BY at DESC LIMIT {MOST_MEASURED})""",  # noqa: S608
+                values,
+            ).fetchone()
+        of_agents: dict[str, list[tuple[int, int, float | None]]] = {}
+        for agent, us, tokens, usd in orjson.loads(read):
+            of_agents.setdefault(agent, []).append((us or 0, tokens or 0, usd))
+        return of_agents
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """Returns the JSON objects of results by their numbers."""
+        query = "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))"
         with self._reads.snapshot() as reader:
-            return incidents.bodies(reader, seqs)
+            return {seq: orjson.loads(body) for seq, body in reader.execute(query, (numbers.json_list(seqs),))}
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
         with self._reads.snapshot() as reader:
-            return groups(reader, MOST_GROUPS)
+            return groups(reader)
 
     def names(self) -> dict[str, list[str]]:
         """Agents, services and environments that there are, to choose from: at most 200 of each. Those of a large store
@@ -246,19 +301,16 @@ class Finder:
         known, begun = self._names, time.monotonic()
         if known is not None and begun < known[0]:
             return known[1]
-        found = self._read_names()
-        ended = time.monotonic()
-        self._names = ended + _NAMES_AGE * (ended - begun), found
-        return found
-
-    def _read_names(self) -> dict[str, list[str]]:
         with self._reads.snapshot() as reader:
-            found = reader.execute(
-                "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
-            ).fetchall()
-        columns = zip(("agent", "service", "environment"), zip(*found, strict=True), strict=True) if found else ()
-        named: dict[str, list[str]] = {"agent": [], "service": [], "environment": []}
-        return named | {name: sorted({*values} - {""})[:200] for name, values in columns}
+            rows = reader.execute("SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000")
+            values = [*zip(*rows.fetchall(), strict=True)] or [()] * 3
+        names = {
+            kind: sorted({*some} - {""})[:200]
+            for kind, some in zip(("agent", "service", "environment"), values, strict=True)
+        }
+        ended = time.monotonic()
+        self._names = ended + _NAMES_AGE * (ended - begun), names
+        return names
 
     def counters(self, name: str) -> list[CounterSeries]:
         """All series of a counter, at most 20,000."""

@@ -80,6 +80,33 @@ class CounterSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedResult:
+    """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
+    then). ``no``: of its trace or session; ``group``: id of its group of failures, ``""`` for none; ``seq``: of the
+    result; ``at``: when its trace began, Unix milliseconds."""
+
+    no: int
+    at: int
+    agent: str
+    metric: str
+    seq: int
+    label: str
+    group: str
+    severity: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentBucket:
+    """How many runs of an agent began in a bucket of time, and how many of them failed."""
+
+    bucket: int
+    agent: str
+    runs: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
 
@@ -197,10 +224,7 @@ def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int,
 
 
 def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for marks, group in numbers.batched(sessions):
-        found.update(reader.execute(f"SELECT no, session_id FROM sessions WHERE no IN ({marks})", group))  # noqa: S608
-    return found
+    return dict(numbers.each_of(reader, "SELECT no, session_id FROM sessions WHERE no IN ({marks})", sessions))
 
 
 # Pages of the table ``listed``: the rows that are wanted, worst first or newest first, and where a page ends.

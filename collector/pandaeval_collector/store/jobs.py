@@ -93,19 +93,13 @@ class Jobs:
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
         decided."""
-        found: set[str] = set()
-        for marks, some in numbers.batched(session_ids):
-            rows = self._reader().execute(
-                f"""SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
-                    (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
-                     WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased')) OR EXISTS
-                    (SELECT 1 FROM members JOIN traces ON traces.no = members.no
-                     WHERE members.session = sessions.no AND traces.revision = 0
-                     AND instr(CAST(body AS TEXT), '"outcome":"pending"')))""",  # noqa: S608
-                some,
-            )
-            found.update(row[0] for row in rows)
-        return found
+        query = """SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
+                   (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
+                    WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased')) OR EXISTS
+                   (SELECT 1 FROM members JOIN traces ON traces.no = members.no
+                    WHERE members.session = sessions.no AND traces.revision = 0
+                    AND instr(CAST(body AS TEXT), '"outcome":"pending"')))"""
+        return {row[0] for row in numbers.each_of(self._reader(), query, session_ids)}
 
     def next_due(self) -> float | None:
         """Returns when the next job is due; ``None`` where none waits."""
@@ -150,10 +144,7 @@ def add(
 
 
 def _ids(connection: sqlite3.Connection, where: str, traces: Collection[int]) -> set[str]:
-    found: set[str] = set()
-    for marks, group in numbers.batched(traces):
-        found.update(row[0] for row in connection.execute(f"SELECT id FROM {where} IN ({marks})", group))  # noqa: S608
-    return found
+    return {row[0] for row in numbers.each_of(connection, f"SELECT id FROM {where} IN ({{marks}})", traces)}  # noqa: S608
 
 
 def _blocks(connection: sqlite3.Connection) -> str:

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from typing import Any
 
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.writer import Writer
@@ -29,13 +30,11 @@ class Verdicts:
         row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
 
-    def keep(self, key: str, body: bytes) -> Future[None]:
+    def keep(self, key: str, body: bytes) -> Future[Any]:
         """Remembers a verdict under the hash of what it was given for."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, self._clock.calendar(), body))
-
-        return self._writer.submit(work)
+        return self._writer.execute(
+            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", key, self._clock.calendar(), body
+        )
 
 
 def forget_verdicts(connection: sqlite3.Connection, before: float) -> None:
@@ -102,13 +101,9 @@ class Spending:
 
         return self._writer.submit(work)
 
-    def settle_all(self) -> Future[None]:
+    def settle_all(self) -> Future[int]:
         """Counts what a process that died had set aside as spent: its calls may have been made."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
-
-        return self._writer.submit(work)
+        return self._writer.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
 
     def spent(self, now: float) -> float:
         """Returns the US dollars of the day (UTC) of ``now``, reservations included."""

@@ -1,5 +1,11 @@
 """The table by which people find traces and sessions again: a row for each agent's trace (under its number), and one
-for each session that has results of its own (under its number below zero), ordered by how bad they are."""
+for each session that has results of its own (under its number below zero), ordered by how bad they are; and the
+attributes by which lists find traces: those that are configured, of any span of a trace or its resource.
+
+A pair of key and value is stored once, as ``key=value``; a trace has a row of two numbers for each of its pairs. Rows
+of a pair lie together in the order in which the traces came, so that a commit writes to one page for each pair that it
+meets, however large the store is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.store import attributes
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import ListedRow, ResultRow
 
@@ -15,6 +21,11 @@ NO_SCORE = 2.0
 """Stands for the signal of what has no score: after all others."""
 NOT_FAILED = 10.0
 """What is added to the signal of a unit in which nothing failed: it comes after all that did."""
+
+
+HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
+    WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
+"""The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
 
 
 @dataclass(slots=True)
@@ -67,9 +78,30 @@ def add(
         new,
         verb="INSERT OR REPLACE",
     )
-    attributes.add(connection, rows, of_trace)
+    _add_pairs(connection, rows, of_trace)
     for about in again:
         _file_again(connection, about)
+
+
+def _add_pairs(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Mapping[bytes, int]) -> None:
+    """Stores the pairs of listed traces, beside those that a trace has already."""
+    pairs = sorted({pair for row in rows for pair in row.attributes})
+    if not pairs:
+        return
+    insert(connection, "attribute_pairs (pair)", [(pair,) for pair in pairs], verb="INSERT OR IGNORE")
+    known = dict(numbers.each_of(connection, "SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", pairs))
+    found = sorted((known[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
+    insert(connection, "listed_attributes (pair, no)", found, verb="INSERT OR IGNORE")
+
+
+def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes]) -> int:
+    """Adds a pair to listed traces; returns how many of them are listed."""
+    connection.execute("INSERT OR IGNORE INTO attribute_pairs (pair) VALUES (?)", (pair,))
+    (id_,) = connection.execute("SELECT id FROM attribute_pairs WHERE pair = ?", (pair,)).fetchone()
+    named = numbers.of_traces(connection, trace_ids).values()
+    rows = [*numbers.each_of(connection, "SELECT no FROM listed WHERE no IN ({marks})", named)]
+    connection.executemany("INSERT OR IGNORE INTO listed_attributes VALUES (?, ?)", [(id_, no) for (no,) in rows])
+    return len(rows)
 
 
 def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
@@ -92,7 +124,28 @@ def forget(connection: sqlite3.Connection, limit: int) -> int:
            WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT ?)""",
         (limit,),
     ).rowcount
-    return max(traces, sessions, attributes.forget(connection, limit))
+    return max(traces, sessions, forget_pairs(connection, limit))
+
+
+def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
+    """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
+    (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
+    old = connection.execute(
+        """SELECT id FROM attribute_pairs
+           WHERE coalesce((SELECT min(no) FROM listed_attributes WHERE pair = id), 0) < ? LIMIT ?""",
+        (first, limit),
+    ).fetchall()
+    gone = 0
+    for (pair,) in old:
+        gone += connection.execute(
+            """DELETE FROM listed_attributes WHERE pair = ?1 AND no IN
+               (SELECT no FROM listed_attributes WHERE pair = ?1 AND no < ?2 ORDER BY no LIMIT ?3)""",
+            (pair, first, max(0, limit - gone)),
+        ).rowcount
+    connection.executemany(
+        "DELETE FROM attribute_pairs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM listed_attributes WHERE pair = id)", old
+    )
+    return gone
 
 
 def _file_again(connection: sqlite3.Connection, about: int) -> None:

@@ -12,6 +12,7 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import orjson
 
@@ -20,6 +21,12 @@ BY_ID = "no >> 13 IN (SELECT value FROM json_each(?)) AND trace_id IN ({marks})"
 _BLOCK_BITS = 13
 _MANY = 500
 _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
+
+
+def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object], *first: object) -> Iterator[Any]:
+    """Yields the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: what stands before."""
+    for marks, group in batched(values):
+        yield from connection.execute(query.format(marks=marks), (*first, *group)).fetchall()
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
@@ -49,22 +56,13 @@ def following(connection: sqlite3.Connection, table: str) -> int:
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
     """Returns the numbers of the given traces, by id; those that are not there are left out."""
-    found: dict[bytes, int] = {}
-    if trace_ids:
-        among = blocks(connection)
-        for marks, group in batched(trace_ids):
-            query = f"SELECT trace_id, no FROM traces WHERE {BY_ID.format(marks=marks)}"  # noqa: S608
-            found.update(connection.execute(query, (among, *group)))
-    return found
+    query = f"SELECT trace_id, no FROM traces WHERE {BY_ID}"  # noqa: S608
+    return dict(each_of(connection, query, trace_ids, blocks(connection))) if trace_ids else {}
 
 
 def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, int]:
     """Returns the numbers of the given sessions, by id; those that are not there are left out."""
-    found: dict[str, int] = {}
-    for marks, group in batched(session_ids):
-        query = f"SELECT session_id, no FROM sessions WHERE session_id IN ({marks})"  # noqa: S608
-        found.update(connection.execute(query, group))
-    return found
+    return dict(each_of(connection, "SELECT session_id, no FROM sessions WHERE session_id IN ({marks})", session_ids))
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:

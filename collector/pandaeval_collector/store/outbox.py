@@ -78,14 +78,6 @@ def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: flo
     )
 
 
-def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: int) -> int:
-    """See :meth:`pandaeval_collector.store.Store.forget_sent`."""
-    return connection.execute(
-        "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?)",
-        (signal, seq, limit),
-    ).rowcount
-
-
 def drop_unsent(
     connection: sqlite3.Connection, before: float, excess_bytes: int, done: Mapping[str, int], limit: int
 ) -> Counter[tuple[str, str]]:

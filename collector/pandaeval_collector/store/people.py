@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import astuple
 from typing import Any, Literal, TypeVar
 
 from pandaeval_collector.store.bulk import insert
@@ -161,7 +162,7 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 def add_judged(connection: sqlite3.Connection, judged: Sequence[JudgedRow], now: float) -> None:
     """Inserts judges' scores, within the transaction that stores the results. ``now``: of the store's calendar."""
-    insert(connection, f"judged ({_JUDGED})", [(*each.values(), now) for each in judged])
+    insert(connection, f"judged ({_JUDGED})", [(*astuple(each), now) for each in judged])
 
 
 def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") -> list[tuple[JudgedRow, bool]]:

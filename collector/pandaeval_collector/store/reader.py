@@ -16,7 +16,7 @@ from pandaeval_collector.store import numbers, tally
 from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
-from pandaeval_collector.store.failure_groups import FailureGroupTable
+from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError, batch_items
 from pandaeval_collector.store.responses import ResponseTables, Seen
@@ -41,7 +41,6 @@ class StoreReader:
         self.snapshot = self._connections.snapshot
         self.responses = ResponseTables(self._reader, responses)
         self.runs = RunReads(self._reader)
-        self.failure_groups = FailureGroupTable(self._reader)
 
     def connection(self) -> sqlite3.Connection:
         """The calling thread's connection."""
@@ -111,17 +110,11 @@ class StoreReader:
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """Returns what the store remembers of those of the given traces that were decided before."""
-        found: dict[bytes, Decided] = {}
         reader = self._reader()
-        among = numbers.blocks(reader)
-        for marks, group in numbers.batched(trace_ids):
-            rows = reader.execute(
-                f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
-                    WHERE revision > 0 AND {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
-                (among, *group),
-            )
-            found.update((row[0], decided(row[1:])) for row in rows)
-        return found
+        query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
+                    WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
+        rows = numbers.each_of(reader, query, trace_ids, numbers.blocks(reader))
+        return {trace_id: decided(row) for trace_id, *row in rows}
 
     def decided_ids(self) -> set[bytes]:
         """The ids of all decided traces that the store remembers."""
@@ -137,17 +130,13 @@ class StoreReader:
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The newest result of each (unit, metric) of the given units."""
-        found: dict[tuple[str, str], ResultRow] = {}
         reader = self._reader()
-        for marks, group in numbers.batched(numbers.of_units(reader, units)):
-            rows = reader.execute(
-                f"SELECT {_RESULT}, settled FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
-                group,
-            )
-            for *fields, settled in rows:
-                row = found[fields[1], fields[2]] = ResultRow(*fields)
-                row.settled = bool(settled)
-        return found
+        query = f"SELECT {_RESULT}, settled FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
+        newest: dict[tuple[str, str], ResultRow] = {}
+        for *fields, settled in numbers.each_of(reader, query, numbers.of_units(reader, units)):
+            row = newest[fields[1], fields[2]] = ResultRow(*fields)
+            row.settled = bool(settled)
+        return newest
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
         """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
@@ -174,6 +163,15 @@ class StoreReader:
     def newest_seq(self) -> int:
         """The ``seq`` of the newest result; 0 when there is none."""
         return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+
+    def failure_groups(self) -> list[FailureGroupRow]:
+        """Returns the groups of failures, the one with the newest failure first."""
+        return groups(self._reader())
+
+    def failure_counts(self) -> list[tuple[str, str, int]]:
+        """Returns (id, severity, number of failures) of each group, in the same order."""
+        rows = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+        return rows.fetchall()
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -223,29 +221,17 @@ class StoreReader:
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
         """Returns what decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
-        found: dict[bytes, SessionTraceRow] = {}
-        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
-            rows = reader.execute(
-                f"""SELECT coalesce(session_id, ''), {MEMBER}
-                    FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({marks})""",  # noqa: S608
-                group,
-            )
-            found.update((row.trace_id, row) for row in checked_members(rows))
-        return found
+        query = f"""SELECT coalesce(session_id, ''), {MEMBER}
+                    FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({{marks}})"""  # noqa: S608
+        rows = numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values())
+        return {row.trace_id: row for row in checked_members(rows)}
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
         """Returns the session that each trace is filed under."""
         reader = self._reader()
-        found: dict[bytes, str] = {}
-        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
-            found.update(
-                reader.execute(
-                    f"""SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
-                        WHERE members.no IN ({marks})""",  # noqa: S608
-                    group,
-                )
-            )
-        return found
+        query = """SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
+                   WHERE members.no IN ({marks})"""
+        return dict(numbers.each_of(reader, query, numbers.of_traces(reader, trace_ids).values()))
 
     def open_sessions(self) -> Iterator[str]:
         """Yields the ids of sessions that were not scored for good yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -27,7 +28,10 @@ def rescue(connection: sqlite3.Connection, place: StoreFiles, directory: Directo
     Raises ``OSError`` and ``sqlite3.Error`` where that is not possible just now, for want of room, say.
     """
     if not place.is_deleted:
-        _empty_log(connection)  # which may lie elsewhere, or nowhere; SQLite does not empty it for a moved file
+        # The log may lie elsewhere, or nowhere; SQLite does not empty it for a moved file.
+        busy, in_log, copied = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        if busy or in_log != copied:
+            raise sqlite3.OperationalError("the log is in use and could not be copied into the file")
     if place.has_file:
         _log.error("what the log of %s held is in the file: nothing is lost, restart the collector", place.file)
         return None
@@ -38,22 +42,12 @@ def rescue(connection: sqlite3.Connection, place: StoreFiles, directory: Directo
             place.file,
         )
         return None
-    made = None if not directory.look() else _made_anew(directory.path)
+    made = None
+    if directory.look():
+        with contextlib.suppress(StoreBusyError):  # another collector has begun a store of its own there
+            made = Directory(directory.path)
     _save(connection, place.file)
     return made
-
-
-def _empty_log(connection: sqlite3.Connection) -> None:
-    busy, in_log, copied = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-    if busy or in_log != copied:
-        raise sqlite3.OperationalError("the log is in use and could not be copied into the file")
-
-
-def _made_anew(path: Path) -> Directory | None:
-    try:
-        return Directory(path)
-    except StoreBusyError:  # another collector has begun a store of its own there
-        return None
 
 
 def _save(connection: sqlite3.Connection, file: Path) -> None:

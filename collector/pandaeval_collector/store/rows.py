@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -204,21 +205,6 @@ class JudgedRow:
     version: str
     probability: float
 
-    def values(self) -> tuple[object, ...]:
-        """Returns the values in the order of the fields."""
-        return (
-            self.unit,
-            self.metric,
-            self.session,
-            self.agent,
-            self.score,
-            self.passed,
-            self.threshold,
-            self.model,
-            self.version,
-            self.probability,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
@@ -280,7 +266,7 @@ def unpack_ids(blob: bytes) -> frozenset[bytes]:
     return frozenset(ids)
 
 
-def decided(row: tuple[int, int, bytes, bytes, int]) -> Decided:
+def decided(row: Sequence[Any]) -> Decided:
     """Reads what is remembered of a decided trace from its row; a tombstone, which has no chunks, is final."""
     revision, final, known, chunks, size = row
     return Decided(revision, unpack_ids(known), tuple(orjson.loads(chunks)), size, bool(final) or not known)

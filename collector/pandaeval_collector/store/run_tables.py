@@ -6,10 +6,11 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.run_rows import ENDED, RUN, RunBatch, RunResult, RunRow
+from pandaeval_collector.store.run_rows import ENDED, RUN, RunBatch, RunRow
 from pandaeval_collector.store.wanted import Wanted, conditions
 
 
@@ -34,7 +35,7 @@ def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            [_values(batch.run, each) for each in batch.results],
+            [(batch.run, *astuple(each)) for each in batch.results],
         )
         changed = {"done": 0, "failed": 0}
         for no, why in batch.items:
@@ -57,10 +58,6 @@ def _stand_beside(connection: sqlite3.Connection, batch: RunBatch) -> None:
             [(batch.run, no, session) for no, session in batch.beside],
         ).rowcount
         connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
-
-
-def _values(run: int, r: RunResult) -> tuple[object, ...]:
-    return run, r.about, r.metric, r.outcome, r.score, r.success, r.cost_usd, r.by, r.body
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:

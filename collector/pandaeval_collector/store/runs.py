@@ -34,7 +34,11 @@ class RunTable(RunReads):
         def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
             row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
             if row is None:
-                _check_room(connection)
+                # Schedules' runs do not count: each has one at a time.
+                query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
+                (waiting,) = connection.execute(query).fetchone()
+                if waiting >= MOST_WAITING:
+                    raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
                 return insert(connection, body, self._clock.calendar(), key=key), True
             if bytes(row[-1]) != body:
                 raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
@@ -64,10 +68,12 @@ class RunTable(RunReads):
 
         return self._writer.submit(work)
 
-    def cancel(self, id_: str) -> Future[bool]:
-        """Cancels a run. The future holds whether there was anything to cancel."""
-        return self._moved(
-            "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')", id_
+    def cancel(self, id_: str) -> Future[int]:
+        """Cancels a run. The future holds 0 where there was nothing to cancel."""
+        return self._writer.execute(
+            "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')",
+            self._clock.calendar(),
+            id_,
         )
 
     def retry(self, id_: str) -> Future[bool]:
@@ -93,28 +99,22 @@ class RunTable(RunReads):
 
     # -- under way -----------------------------------------------------------------------------------------------
 
-    def begin(self, no: int) -> Future[None]:
+    def begin(self, no: int) -> Future[int]:
         """Marks a queued run as running."""
+        return self._writer.execute(
+            "UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?) WHERE no = ? AND state = 'queued'",
+            self._clock.calendar(),
+            no,
+        )
 
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
-                   WHERE no = ? AND state = 'queued'""",
-                (self._clock.calendar(), no),
-            )
-
-        return self._writer.submit(work)
-
-    def end(self, no: int, error: str = "") -> Future[None]:
+    def end(self, no: int, error: str = "") -> Future[int]:
         """Marks a run as done, unless it was cancelled. ``error``: why it could not go on."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state != 'cancelled'",
-                (self._clock.calendar(), error[:500], no),
-            )
-
-        return self._writer.submit(work)
+        return self._writer.execute(
+            "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state != 'cancelled'",
+            self._clock.calendar(),
+            error[:500],
+            no,
+        )
 
     def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:
         """Adds items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
@@ -138,16 +138,3 @@ class RunTable(RunReads):
             connection.execute("UPDATE runs SET total = total + ?, planned = ? WHERE no = ?", (max(0, added), upto, no))
 
         return self._writer.submit(work)
-
-    def _moved(self, statement: str, id_: str) -> Future[bool]:
-        def work(connection: sqlite3.Connection) -> bool:
-            return connection.execute(statement, (self._clock.calendar(), id_)).rowcount > 0
-
-        return self._writer.submit(work)
-
-
-def _check_room(connection: sqlite3.Connection) -> None:
-    """Raises :class:`FullError` where too many runs wait. Schedules' runs do not count: each has one at a time."""
-    (waiting,) = connection.execute("SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''").fetchone()
-    if waiting >= MOST_WAITING:
-        raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")

@@ -252,6 +252,21 @@ CREATE TABLE label_draws (
     PRIMARY KEY (unit, metric)
 ) WITHOUT ROWID;
 
+-- How far each partition of a log of spans (`log`) and of one of members (`member_log`) was read, and where in it the
+-- messages about a trace, or about a session, lie.
+CREATE TABLE log_partitions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, settled_below INTEGER NOT NULL);
+CREATE TABLE log_traces (
+    partition INTEGER NOT NULL, trace_id BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    elsewhere INTEGER NOT NULL, PRIMARY KEY (partition, trace_id)
+) WITHOUT ROWID;
+CREATE TABLE member_log_partitions (
+    partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, settled_below INTEGER NOT NULL
+);
+CREATE TABLE member_log_traces (
+    partition INTEGER NOT NULL, trace_id BLOB NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    elsewhere INTEGER NOT NULL, PRIMARY KEY (partition, trace_id)
+) WITHOUT ROWID;
+
 -- Evaluation runs: traces that are scored again on request, apart from what was said of them when they came. `body`:
 -- what was asked for; `upto`: traces with larger numbers came later; `planned`: up to this number they are chosen.
 -- `state`: queued, running, done or cancelled. `key`: the asker's own, so that asking twice is asking once.

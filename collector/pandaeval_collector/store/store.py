@@ -16,7 +16,9 @@ from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 
-from pandaeval_collector.store import attributes, kept, outbox, tally
+import orjson
+
+from pandaeval_collector.store import kept, outbox, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.chunks import StoreFullError, add_chunks, discard
@@ -30,6 +32,7 @@ from pandaeval_collector.store.directory import Directory, StoreFiles
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.judging import Spending, Verdicts
+from pandaeval_collector.store.listed import tag
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.rescue import rescue
@@ -61,13 +64,13 @@ class Store:
         try:
             self.was_damaged = create(self._file, durability)
             self._directory.sync()
+            self._decided, self._responses = Seen(), Seen()
+            self.reads = StoreReader(path, self._responses)
+            self._size = self.reads.used_bytes()
             self._open()
         except BaseException:
             self._directory.close()
             raise
-        self._decided, self._responses = Seen(), Seen()
-        self.reads = StoreReader(path, self._responses)
-        self._size = self.reads.used_bytes()
         self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
         self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
@@ -91,8 +94,9 @@ class Store:
             self._place = StoreFiles(self._directory, self._file)
             self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
             self._chunk_ids = itertools.count(newest_chunk(self._first) + 1)
+            is_new = False
             try:
-                self.clock.resume(self._first)
+                is_new = not self.clock.resume(self._first)
             except sqlite3.DatabaseError as error:  # then it is the machine's time
                 if not note_damage(self._file, error):
                     raise
@@ -102,7 +106,10 @@ class Store:
                 self._commits,
             )
             self._writer.start()
+            if is_new:
+                self.keep_time()
         except BaseException:
+            self.reads.close()
             self._first.close()
             raise
 
@@ -164,15 +171,12 @@ class Store:
 
     def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
         """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
-        return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
+        return self._writer.submit(lambda connection: tag(connection, pair, trace_ids))
 
-    def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
+    def forget_endings(self, session_ids: Sequence[str]) -> Future[int]:
         """Deletes the endings of sessions that are scored for good."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
-
-        return self._writer.submit(work)
+        ended = orjson.dumps([*session_ids]).decode()
+        return self._writer.execute("DELETE FROM endings WHERE session_id IN (SELECT value FROM json_each(?))", ended)
 
     # -- what exporters were sent --------------------------------------------------------------------------------
 
@@ -186,7 +190,8 @@ class Store:
 
     def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
         """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
-        return self._writer.submit(lambda connection: outbox.forget_sent(connection, signal, seq, limit))
+        old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        return self._writer.execute(f"DELETE FROM outbox WHERE seq IN ({old})", signal, seq, limit)  # noqa: S608
 
     def drop_unsent(
         self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
@@ -198,15 +203,11 @@ class Store:
 
     # -- small facts, and upkeep ---------------------------------------------------------------------------------
 
-    def put(self, key: str, value: str) -> Future[None]:
+    def put(self, key: str, value: str) -> Future[int]:
         """Stores a small fact under a key."""
+        return self._writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-        return self._writer.submit(work)
-
-    def keep_time(self) -> Future[None]:
+    def keep_time(self) -> Future[int]:
         """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 

@@ -17,7 +17,6 @@ from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_series
 from pandaeval_collector.store.writer import Writer
-from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 Scan = Callable[[], AbstractContextManager[sqlite3.Connection]]
 """Opens a connection for a long read."""
@@ -27,11 +26,6 @@ ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 OTHER = "__other__"
 _MOVED_AT_ONCE = 200
 """Series in one transaction: senders wait meanwhile."""
-_LONG = (MAX_NAME_CHARS,)
-_SERIES_OF_LONG_NAMES = """
-    SELECT key FROM series WHERE instr(attributes, '\\') > 0 OR EXISTS
-    (SELECT 1 FROM json_each(attributes) AS pair WHERE length(json_extract(pair.value, '$[1]')) > ?)"""
-"""Names with a backslash are looked at too: it stands before what cannot be printed."""
 _SERIES_BY_AGE = "SELECT key, attributes FROM series ORDER BY start_ns, key"
 _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
 """Attributes that senders choose the values of."""
@@ -41,13 +35,9 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
     """Adds increments to the series. Takes time in proportion to the increments, not to the table."""
     keys = [key_of(row.name, row.attributes) for row in added]
     standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
-    for marks, group in numbers.batched(set(keys)):
-        rows = connection.execute(
-            f"SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})",  # noqa: S608
-            group,
-        )
-        for key, count, total, buckets, exemplars in rows:
-            standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
+    query = "SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})"
+    for key, count, total, buckets, exemplars in numbers.each_of(connection, query, set(keys)):
+        standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
     by_key = dict(zip(keys, added, strict=True))
     for key, row in zip(keys, added, strict=True):
         count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
@@ -96,33 +86,15 @@ def note_zeros(connection: sqlite3.Connection, reader: str, keys: Sequence[str],
 
 
 def bound(scan: Scan, writer: Writer, most: int) -> int:
-    """Brings what another configuration left behind within today's bounds: names that are too long are cut, and series
-    beyond ``most`` become part of those of ``__other__``, the youngest first. Returns how many series became others.
-    Blocks."""
+    """Makes series beyond ``most``, as many as another configuration may have left behind, part of those of
+    ``__other__``, the youngest first. Returns how many. Blocks."""
     with scan() as reader:
-        for kind, value in reader.execute("SELECT kind, value FROM labels WHERE length(value) > ?", _LONG):
-            writer.submit(functools.partial(_rename_label, kind, value, bounded(value))).result()
-        long = [key for (key,) in reader.execute(_SERIES_OF_LONG_NAMES, _LONG)]
-    renamed = _move_all(writer, long, _short)
-    with scan() as reader:
-        ours = (key for key, attributes in reader.execute(_SERIES_BY_AGE) if not _is_other(attributes))
+        rows = ((key, attributes_of(written)) for key, written in reader.execute(_SERIES_BY_AGE))
+        ours = (key for key, attributes in rows if folded(attributes) != attributes)
         beyond = [*itertools.islice(ours, most, None)]
-    return renamed + _move_all(writer, beyond, folded)
-
-
-def _short(attributes: Attributes) -> Attributes:
-    return tuple((key, bounded(value)) for key, value in attributes)
-
-
-def _is_other(written: str) -> bool:
-    attributes = attributes_of(written)
-    return folded(attributes) == attributes
-
-
-def _move_all(writer: Writer, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
     return sum(
-        writer.submit(functools.partial(move, keys=keys[at : at + _MOVED_AT_ONCE], renamed=renamed)).result()
-        for at in range(0, len(keys), _MOVED_AT_ONCE)
+        writer.submit(functools.partial(move, keys=beyond[at : at + _MOVED_AT_ONCE], renamed=folded)).result()
+        for at in range(0, len(beyond), _MOVED_AT_ONCE)
     )
 
 
@@ -136,22 +108,12 @@ def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[
                FROM series WHERE key = ?""",
             (key,),
         ).fetchone()
-        if row is None:
-            continue
-        before = attributes_of(row[1])
-        after = renamed(before)
-        if after == before:
+        if row is None or (after := renamed(before := attributes_of(row[1]))) == before:
             continue
         connection.execute("DELETE FROM series WHERE key = ?", (key,))
         _join(connection, row[0], orjson.dumps(after).decode(), row[2:])
         moved += 1
     return moved
-
-
-def _rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection) -> None:
-    """Replaces the admitted label value ``value`` by ``now``."""
-    connection.execute("DELETE FROM labels WHERE kind = ? AND value = ?", (kind, value))
-    connection.execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", (kind, now))
 
 
 def folded(attributes: Attributes) -> Attributes:

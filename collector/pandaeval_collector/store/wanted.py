@@ -7,8 +7,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.store import attributes
-from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.listed import HAS_PAIR, NOT_FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
         "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0", wanted.session
     )
     for pair in wanted.attribute:
-        demand(attributes.CONDITION, pair)
+        demand(HAS_PAIR, pair)
     if wanted.failed is not None:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
     demand("{t}.broken = ?", None if wanted.status is None else int(wanted.status == "error"))

@@ -85,6 +85,10 @@ class Writer:
         value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
         return self._submit(_Job(Future(), work))
 
+    def execute(self, statement: str, *values: object) -> Future[int]:
+        """Submits one statement; the future holds how many rows it changed."""
+        return self.submit(lambda connection: connection.execute(statement, values).rowcount)
+
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
         """Submits work that costs less done together: items that wait next to each other and have the same
         ``together`` are passed to it as one sequence, or one by one where that fails."""

@@ -11,7 +11,7 @@ HEAD = (
 )
 
 
-_BEGINS, _ENDS = "<!-- attacks: python tests/proofs/attacks.py --table -->\n", "\n<!-- end of attacks -->"
+_BEGINS, _ENDS = "<!-- attacks: python tests/lab/proofs/attacks.py --table -->\n", "\n<!-- end of attacks -->"
 
 
 def with_table(page: str, lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:

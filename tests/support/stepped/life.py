@@ -21,6 +21,7 @@ from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.clock import StoreClock
+from support.line_here import FiledThrough, LineHere
 from support.stepped.loop import LIFE, InlineExecutor, SteppedLoop, SteppedWriter
 from support.stepped.outside import Calls, JudgeByHand
 
@@ -49,10 +50,11 @@ class Life:
         with _stepped():
             self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
             emitter = Emitter({each.source for each in exporters} - {MEMBERS})
-            line = Line(self.store, evaluator, emitter, hands_over=hands_over)
-            self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
+            line = LineHere(Line(self.store.reads, evaluator, emitter, hands_over=hands_over))
+            self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time, hands_over=hands_over)
             patience = Patience(attempts=1000, first=1.0)
-            attempts = Attempts(self.store, line, evaluator, judge, self.pipeline.commit, self.telemetry, patience)
+            filing, scores = FiledThrough(self.pipeline, line), line.line.scores
+            attempts = Attempts(self.store, scores, evaluator, judge, filing, self.telemetry, patience)
         self.writer.at_once = False
         self._runner = Runner(self.store, attempts, 4)
         self.outboxes = [Outbox(self.store, each, self.telemetry) for each in exporters]
@@ -109,7 +111,7 @@ class Life:
 @contextlib.contextmanager
 def _stepped() -> Iterator[None]:
     """What is made inside has no threads of its own."""
-    places = ("pandaeval_collector.pipeline.commits", "pandaeval_collector.jobs.job_traces")
+    places = ("pandaeval_collector.jobs.job_traces",)
     with contextlib.ExitStack() as patches:
         patches.enter_context(patch("pandaeval_collector.store.store.Writer", SteppedWriter))
         for place in places:

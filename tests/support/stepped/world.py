@@ -17,11 +17,12 @@ from unittest.mock import patch
 
 import orjson
 
+from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
-from pandaeval_collector.pipeline.line.handed import unpacked, with_contents
+from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
@@ -189,7 +190,7 @@ class World:
                     self.figures.members += is_well
                     answer(call, how if is_well else "not taken")
 
-            members = [unpacked(each) for each in call.take()]
+            members = [MemberMessage.read(each) for each in call.take()]
             life.begin(life.pipeline.adopt(members, [])).add_done_callback(taken)
         self._done()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.metric_cpu import EMBEDDING, Measured, MetricCpu
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._metrics_cost import REST, CostsByUnit
-from pandaeval_collector.scoring.evaluator.cpu import EMBEDDING, MetricCpu
 
 _CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
 
@@ -62,7 +62,9 @@ def test_a_metric_beside_it_is_refused() -> None:
 
 def test_what_a_worker_took_is_added_to_what_was_taken_here() -> None:
     here, worker = MetricCpu(), MetricCpu()
-    worker.add_for("t", [("trace.response", 0.5), ("trace.tool_loop", 0.25)], weight=1)
+    spent = Measured(worker, weight=1)
+    spent.seconds.update({"trace.response": 0.5, "trace.tool_loop": 0.25})
+    spent.end("t")
     here.add([("trace.response", 0.25)])
     here.add(worker.take())
     assert here.seconds() == {"trace.response": 0.75, "trace.tool_loop": 0.25}
@@ -72,11 +74,13 @@ def test_what_a_worker_took_is_added_to_what_was_taken_here() -> None:
 
 def test_a_running_collector_measures_one_in_seventeen_and_a_listener_hears_of_each() -> None:
     cpu = MetricCpu()
-    weights = [cpu.weight() for _ in range(34)]
+    weights = [cpu.measure().weight for _ in range(34)]
     assert (weights[0], sum(weights), len([each for each in weights if each])) == (0, 34, 2)
     heard: list[Any] = []
     cpu.listener = lambda unit_id, spent: heard.append((unit_id, spent))
-    assert cpu.weight() == 1
-    cpu.add_for("t", [("trace.response", 0.5)], weight=3)
+    assert cpu.measure().weight == 1
+    spent = Measured(cpu, weight=3)
+    spent.seconds["trace.response"] = 0.5
+    spent.end("t")
     assert heard == [("t", [("trace.response", 0.5)])]
     assert cpu.seconds() == {"trace.response": 1.5}

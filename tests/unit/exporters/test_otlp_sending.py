@@ -16,9 +16,9 @@ from pandaeval_collector.exporters import zero_first
 from pandaeval_collector.exporters._otlp import metrics
 from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, _MAX_ROWS, ItemExporter, build
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._protocol import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.exporters.otlp import Otlp
 from pandaeval_collector.exporters.zero_first import own_points
 from pandaeval_collector.store import Store, WriteSet
 from support.otlp_sink import INVALID, TAKEN, UNIMPLEMENTED, Answer, OtlpSink, items, too_large

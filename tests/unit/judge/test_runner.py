@@ -17,9 +17,10 @@ import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.pipeline.line.decision import Decision, Judgement
+from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -69,14 +70,21 @@ class Jobs:
         patience = runner.pop("patience", Patience(first=0.001, longest=0.002))
         slots, longest_wait = runner.pop("slots", 16), runner.pop("longest_wait", lambda: math.inf)
         attempts = Attempts(
-            self.store, self.line, self.evaluator, caller, self._settle, self.telemetry, patience, **runner
+            self.store,
+            self.line.scores,
+            self.evaluator,
+            caller,
+            FiledHere(self.line, self._settle),
+            self.telemetry,
+            patience,
+            **runner,
         )
         self.runner = Runner(self.store, attempts, slots, longest_wait)
 
     def _monotonic(self) -> float:
         return time.monotonic() + self.later
 
-    async def _settle(self, decide: Callable[[], Decision]) -> None:
+    async def _settle(self, decide: Callable[[], Conclusion]) -> None:
         async with self._lock:
             await asyncio.wrap_future(self.store.commit(decide().changes))
 
@@ -333,7 +341,7 @@ async def test_a_job_whose_end_cannot_be_filed_is_tried_again_and_not_forever(
         assert jobs.decide(1) == 1
         judged, tried = jobs.line.judged, Counter[str]()
 
-        def cannot(judgements: Sequence[Judgement]) -> Decision:
+        def cannot(judgements: Sequence[Judgement]) -> Conclusion:
             tried["filed"] += 1
             if tried["filed"] <= fails:
                 raise ZeroDivisionError("nobody thought of this")

@@ -22,6 +22,7 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine
+from support.line_here import FiledThrough, LineHere
 from support.made_traces import Composer
 
 LIVE, OTHER = "openai/small", "anthropic/large"
@@ -67,11 +68,13 @@ async def _judge(
     judge: EvaluatorSettings = SETTINGS,
 ) -> None:
     """Runs all jobs as a collector does after its start."""
-    store, evaluator, emitter = running.store, Evaluator(running.embedder, judge), Emitter()
+    store, evaluator = running.store, Evaluator(running.embedder, judge)
     desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
-    shadow = await open_shadow(store, desks, memory, evaluator, emitter.shadow, running.telemetry, model, share)
-    line, commit = Line(store.reads, evaluator, emitter), running.pipeline.commit
-    await Runner(store, Attempts(store, line, evaluator, caller, commit, running.telemetry, shadow=shadow)).drain()
+    shadow = await open_shadow(store, desks, memory, evaluator, running.telemetry, model, share)
+    line = LineHere(Line(store.reads, evaluator, Emitter()))
+    filing, scores = FiledThrough(running.pipeline, line), line.line.scores
+    attempts = Attempts(store, scores, evaluator, caller, filing, running.telemetry, shadow=shadow)
+    await Runner(store, attempts).drain()
 
 
 def _counted(running: RunningLine, name: str) -> int:

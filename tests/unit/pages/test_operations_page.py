@@ -105,4 +105,4 @@ def _anchor(heading: str) -> str:
 def test_files_that_are_named_in_backticks_exist() -> None:
     for name in re.findall(r"`((?:deploy|tests|docs)/[\w./-]+)`", _TEXT):
         assert (ROOT / name).exists(), name
-    assert Path(ROOT / "tests" / "bench" / "run.py").exists()
+    assert Path(ROOT / "tests" / "lab" / "bench" / "run.py").exists()

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def compare() -> Any:
-    sys.path.insert(0, str(ROOT / "tests" / "bench"))
+    sys.path.insert(0, str(ROOT / "tests" / "lab" / "bench"))
     try:
         import compare
     finally:
@@ -71,6 +71,6 @@ class TestRowsOfOtherSystems:
 
 
 def test_the_page_shows_the_ledger(compare: Any) -> None:
-    """Otherwise: ``python tests/bench/compare.py --page``."""
+    """Otherwise: ``python tests/lab/bench/compare.py --page``."""
     shown = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     assert compare.report(compare.newest(compare.LEDGER)).strip() in shown

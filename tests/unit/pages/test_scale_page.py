@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import scale_model
+from lab.bench import scale_model
 
 ROOT = Path(__file__).parents[3]
 _PAGE = (ROOT / "docs" / "scale.md").read_text()
 
 
 def test_the_table_is_what_the_model_prints() -> None:
-    """Otherwise: ``python tests/bench/scale_model.py``."""
+    """Otherwise: ``python tests/lab/bench/scale_model.py``."""
     assert scale_model.report(scale_model.figures()) in _PAGE
 
 

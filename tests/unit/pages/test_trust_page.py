@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.trust_example import example
+from lab.bench.trust_example import example
 from pandaeval_collector.analysis.stats.corrected_rate import _LEAST_RARE, LEAST_LABELS
 from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
 from pandaeval_collector.store.people import MOST_LABELS
@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text()
 
 
 def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
-    """Otherwise: `python tests/bench/trust_example.py`."""
+    """Otherwise: `python tests/lab/bench/trust_example.py`."""
     shown = PAGE.partition("```text\n")[2].partition("```")[0]
     assert shown == "\n".join(example(tmp_path)) + "\n"
 

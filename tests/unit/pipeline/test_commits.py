@@ -6,12 +6,14 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import pandaeval_collector.pipeline.deciding as deciding_module
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
@@ -34,7 +36,7 @@ class Held:
         monkeypatch.setattr(line.store, "commit", self._hold)
         file = Line.file
 
-        def watched(of: Line, due: Sequence[object], *more: object) -> Decision:
+        def watched(of: Line, due: Sequence[object], *more: object) -> Conclusion:
             self.filed.append(len(due))
             return file(of, due, *more)  # type: ignore[arg-type]
 
@@ -62,6 +64,10 @@ class Held:
         return self.waiting[-1][1]
 
 
+async def touching(session_id: str) -> Decision:
+    return Decision(WriteSet(touched={session_id}))
+
+
 def made(number: int) -> list[MadeTrace]:
     composer = Composer(4)
     return [in_session(composer.trace(4), "s") for _ in range(number)]
@@ -69,7 +75,7 @@ def made(number: int) -> list[MadeTrace]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding_module, "_BATCH", 3)
+    monkeypatch.setattr(deciding_module, "BATCH_TRACES", 3)
 
 
 async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +124,10 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
 ) -> None:
     async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
-        first = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"a"}))))
+        first = asyncio.create_task(line.pipeline.commit(partial(touching, "a")))
         await until(lambda: bool(held.waiting))
         first.cancel()
-        second = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"b"}))))
+        second = asyncio.create_task(line.pipeline.commit(partial(touching, "b")))
         await asyncio.sleep(0.05)
         assert len(held.waiting) == 1
         held.let_all_through()

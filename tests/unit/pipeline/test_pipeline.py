@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import zstandard
 
-import pandaeval_collector.pipeline.retries as retries_module
+import pandaeval_collector.pipeline.deciding as deciding_module
 import pandaeval_collector.scoring.evaluator.evaluator as evaluator_module
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.accounting import residual
@@ -316,7 +316,7 @@ class TestTrouble:
     async def test_a_disk_that_fails_is_waited_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
     ) -> None:
-        monkeypatch.setattr(retries_module, "_RETRY_S", 0.01)
+        monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
         failures = failing_disk(monkeypatch)
         traces = in_one_session(3)
         async with RunningLine(tmp_path) as line:
@@ -331,7 +331,7 @@ class TestTrouble:
     async def test_it_stops_while_the_disk_fails_and_goes_on_at_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(retries_module, "_RETRY_S", 0.01)
+        monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
         async with RunningLine(tmp_path) as line:

@@ -106,6 +106,7 @@ class Thrush:
         ({"name": ""}, "or that is no name"),
         ({"priority": "high"}, "no whole number"),
         ({"roots": {"thrush"}}, "roots are no frozenset"),
+        ({"content_switch": ("thrush", "set it")}, "content_switch is no mapping"),
         ({"scopes": "thrush"}, "scopes are no tuple"),
         ({"names": ("",)}, "names are no tuple"),
     ],

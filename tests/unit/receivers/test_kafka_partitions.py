@@ -25,7 +25,6 @@ class NothingToSend:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path, durability="off")
-    store.consumed.make().result()
     store.consumed.open("cluster/topic/group").result()
     yield store
     store.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.pipeline.line.listing import pairs_of
-from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, attributes
+from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, listed
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_otel.model.raw import RawSpan, Resource
@@ -61,7 +61,7 @@ def test_they_go_with_their_traces_however_few_at_a_time(tmp_path: Path, limit: 
     store.close()
     with open_database(tmp_path / "pandaeval.db") as connection:
         connection.execute("DELETE FROM traces WHERE no <= 15")
-        while attributes.forget(connection, limit):
+        while listed.forget_pairs(connection, limit):
             pass
         (least, left) = connection.execute("SELECT min(no), count(*) FROM listed_attributes").fetchone()
         assert (least, left) == (16, 10)
@@ -74,11 +74,11 @@ def test_so_many_rows_of_deleted_traces_go_at_a_time(tmp_path: Path) -> None:
     _commit(store, range(1, 9))
     store.close()
     with open_database(tmp_path / "pandaeval.db") as connection:
-        assert attributes.forget(connection, 100) == 0
+        assert listed.forget_pairs(connection, 100) == 0
         connection.execute("DELETE FROM traces WHERE no <= 6")
         steps = []
         while not steps or steps[-1][0]:
-            gone = attributes.forget(connection, 5)
+            gone = listed.forget_pairs(connection, 5)
             (left,) = connection.execute("SELECT count(*) FROM listed_attributes").fetchone()
             steps.append((gone, left))
     assert steps == [(5, 11), (5, 6), (2, 4), (0, 4)]
@@ -90,7 +90,7 @@ def test_pairs_go_with_the_last_trace(tmp_path: Path) -> None:
     store.close()
     with open_database(tmp_path / "pandaeval.db") as connection:
         connection.execute("DELETE FROM traces")
-        assert attributes.forget(connection, 100) == 6
+        assert listed.forget_pairs(connection, 100) == 6
         assert connection.execute("SELECT count(*) FROM attribute_pairs").fetchone() == (0,)
 
 
@@ -99,7 +99,7 @@ def test_a_pair_is_found_without_looking_through_all_that_is_stored(tmp_path: Pa
     _commit(store, range(1, 50))
     store.close()
     with open_database(tmp_path / "pandaeval.db") as connection:
-        condition = attributes.CONDITION.format(t="l")
+        condition = listed.HAS_PAIR.format(t="l")
         plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT * FROM listed AS l WHERE {condition}", ("model=m1",))
         steps = [row[3] for row in plan]
         assert any(step.startswith("SEARCH l") for step in steps), steps

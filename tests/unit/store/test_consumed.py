@@ -16,7 +16,6 @@ T1, T2 = (bytes(15) + bytes([number]) for number in (1, 2))
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path, durability="off")
-    store.consumed.make().result()
     store.consumed.open("cluster/topic/group").result()
     yield store
     store.close()

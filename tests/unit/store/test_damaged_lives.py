@@ -1,4 +1,4 @@
-"""A store that is damaged between two lives: each kind of damage once; ``tests/proofs/damage.py`` tries a thousand."""
+"""A store that is damaged between two lives, by each kind once; ``tests/lab/proofs/damage.py`` tries a thousand."""
 
 from __future__ import annotations
 

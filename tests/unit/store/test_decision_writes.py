@@ -198,7 +198,6 @@ def test_what_waits_to_be_sent_is_numbered_by_its_last_item(store: Store) -> Non
 
 
 def test_how_far_members_were_read_is_written_with_what_came_of_them(store: Store) -> None:
-    store.members_read.make().result()
     read = Consumed(3, 9, 2, {b"a session": Extent(4, 8)})
     store.commit(WriteSet(strangers={ID: "theirs"}, read=[read])).result()
     assert store.members_read.load() == {3: read}

@@ -16,7 +16,6 @@ from pandaeval_collector.store import (
     SessionTraceRow,
     Store,
     WriteSet,
-    attributes,
     connection,
     listed,
 )
@@ -344,7 +343,7 @@ def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_lef
         opened.execute("DELETE FROM sessions WHERE no < 5")
         assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
-        attributes.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
+        listed.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
         opened.execute("DELETE FROM traces WHERE no = 4")
         opened.execute("DELETE FROM listed WHERE no = 4")
         assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]

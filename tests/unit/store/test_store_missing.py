@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import Chunk, Store
-from pandaeval_collector.store.commits import Noted, ahead
+from pandaeval_collector.store.commits import ahead, lacking
 from pandaeval_collector.store.connection import PAGE_BYTES
 from support.database import open_database
 
@@ -254,9 +254,9 @@ def test_numbers_of_commits_begin_again_after_32_bits(number: int, other: int, b
 
 def test_a_store_that_is_ahead_of_its_note_lacks_nothing() -> None:
     """As after a power cut, which the note may not survive."""
-    assert Noted(b"s", 7, 70, 0.0).missing(b"s", 9, 90) == ""
-    assert "0 parts of traces and 2 numbered commits" in Noted(b"s", 9, 70, 0.0).missing(b"s", 7, 90)
-    assert "20 parts of traces and 0 numbered commits" in Noted(b"s", 7, 90, 0.0).missing(b"s", 7, 70)
+    assert lacking((b"s", 9, 90), (b"s", 7, 70, 0.0)) == ""
+    assert "0 parts of traces and 2 numbered commits" in lacking((b"s", 7, 90), (b"s", 9, 70, 0.0))
+    assert "20 parts of traces and 0 numbered commits" in lacking((b"s", 7, 70), (b"s", 7, 90, 0.0))
 
 
 def test_chunks_that_were_deleted_are_not_missed(tmp_path: Path) -> None:

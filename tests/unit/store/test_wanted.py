@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.store.attributes import CONDITION
+from pandaeval_collector.store.listed import HAS_PAIR
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 UNIT: list[dict[str, Any]] = [
@@ -62,7 +62,7 @@ def test_the_unit_is_all_but_its_results() -> None:
         ({"until_ms": 0}, ["l.at < ?"], [0]),
         ({"agent": ""}, ["l.agent = ?"], [""]),
         ({"user": "u"}, ["l.user = ?"], ["u"]),
-        ({"attribute": ("a=b", "c=d")}, [CONDITION.format(t="l")] * 2, ["a=b", "c=d"]),
+        ({"attribute": ("a=b", "c=d")}, [HAS_PAIR.format(t="l")] * 2, ["a=b", "c=d"]),
         ({"failed": True}, ["l.badness < ?"], [10.0]),
         ({"failed": False}, ["l.badness >= ?"], [10.0]),
         ({"status": "error"}, ["l.broken = ?"], [1]),

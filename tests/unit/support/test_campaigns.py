@@ -17,7 +17,7 @@ def test_every_ledger_is_read() -> None:
 
 def test_scripts_and_tests_are_there() -> None:
     assert all((PROOFS / each.script).is_file() for each in CAMPAIGNS if each.script)
-    assert all((PROOFS.parents[1] / file).is_file() for _, files in OF_TESTS for file in files.split())
+    assert all((PROOFS.parents[2] / file).is_file() for _, files in OF_TESTS for file in files.split())
 
 
 def test_each_has_a_row_and_what_was_not_run_says_so(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_table_and_keeps_the_rest() -> None:
-    page = (PROOFS.parents[1] / "docs/reliability.md").read_text()
+    page = (PROOFS.parents[2] / "docs/reliability.md").read_text()
     assert page.count(BEGINS) == page.count(ENDS) == 1
     made = with_table(page)
     assert all(each.name in made for each in CAMPAIGNS)

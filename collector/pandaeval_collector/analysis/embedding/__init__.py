@@ -64,18 +64,10 @@ class Embedder(Protocol):
         ...
 
 
-class Knowing(Protocol):
-    """An optional further method of embedders, which tells what texts they know; see :func:`knows`."""
-
-    def known(self, text: str) -> KnownShare:
-        """Returns how much of a text the embedder knows, by its script, language and words; a short text is no lack.
-        Only the beginning of a long text may be read. Takes microseconds, never raises and never blocks, since every
-        text that is compared is checked. Runs on the thread of :meth:`Embedder.embed`."""
-        ...
-
-
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """Returns a function that tells how much of a text is known: all, unless the embedder is :class:`Knowing`."""
+    """Returns a function that tells how much of a text an embedder knows, by its script, language and words; a short
+    text is no lack. An embedder may have such a method ``known``, else all is known. It may read the beginning alone,
+    takes microseconds, never raises and never blocks: every text that is compared is checked."""
     known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 

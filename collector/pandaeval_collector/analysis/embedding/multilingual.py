@@ -78,7 +78,7 @@ class Unigram(_wordpiece.Pieces):
 
 
 SCHEME = "multilingual"
-# Measured by `python tests/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
+# Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
 # was asked are found at any cosine.
 BANDS = Bands(off=0.08, cut=0.13, on=0.2)
 

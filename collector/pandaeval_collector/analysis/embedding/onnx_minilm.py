@@ -26,7 +26,7 @@ DIMENSION = 384
 # The model was trained on at most 256 pieces, two of which are the marks of start and end.
 WINDOW = 254
 UNKNOWN, START, END = 100, 101, 102
-# Measured by `python tests/bench/embedding_quality.py onnx-minilm`.
+# Measured by `python tests/lab/bench/embedding_quality.py onnx-minilm`.
 BANDS = Bands(off=0.07, cut=0.21, on=0.39)
 
 

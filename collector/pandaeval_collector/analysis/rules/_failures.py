@@ -185,7 +185,14 @@ def says_error(result: Any) -> bool:
 
 def _result_tells(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
-        return _string_tells(result, depth)
+        start = result[:LOOKED_AT].lstrip()
+        if not start.startswith(("{", "[{", '["')):
+            return text_tells(result)
+        patterns = any(pattern.search(result) for pattern in (_STATE, _CODE)) or _WRAPPED.match(result)
+        if not start.startswith('["') and not patterns and not any(field in result for field in _FIELDS):
+            return FailureSign.NOTHING  # as nearly always, in a fraction of the time that parsing takes
+        parsed = _parsed(result)
+        return text_tells(result) if parsed is None else _result_tells(parsed, depth)
     if depth == 0:
         return FailureSign.NOTHING
     if isinstance(result, list):
@@ -197,18 +204,6 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]
     return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
-
-
-def _string_tells(text: str, depth: int) -> FailureSign:
-    start = text[:LOOKED_AT].lstrip()
-    if not start.startswith(("{", "[{", '["')):
-        return text_tells(text)
-    if not start.startswith('["') and not (
-        _WRAPPED.match(text) or _STATE.search(text) or _CODE.search(text) or any(field in text for field in _FIELDS)
-    ):  # as nearly always, in a fraction of the time that parsing takes
-        return FailureSign.NOTHING
-    parsed = _parsed(text)
-    return text_tells(text) if parsed is None else _result_tells(parsed, depth)
 
 
 def _parsed(text: str) -> Any:

@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.response_recovery import known_calls, lost_at, was_to_change
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import Trace
 
 # Whether a user's message asks for what was said before: again, in a second version, with more to it, in spite of the
 # answer, or because nothing came yet.
@@ -92,7 +92,13 @@ def course(trace: Trace) -> Course:
     known = known_calls(trace)
     wrong = known.wrong
     changing = [was_to_change(trace, call) for call in calls]
-    results, unused = _unused(calls, wrong, " ".join(answers)) if calls else (0, 0)
+    # How many calls gave values, and to how many of these results nothing later refers.
+    later, results, unused = " ".join(answers).lower(), 0, 0
+    for call, bad in zip(reversed(calls), reversed(wrong), strict=True):
+        if values := [] if bad or not call.has_result else stated_values(call.result):
+            results += 1
+            unused += not any(value in later for value in values)
+        later = f"{' '.join(stated_values(call.arguments))} {later}"
     return Course(
         spans=len(trace.spans),
         users=len(users),
@@ -121,18 +127,6 @@ def course(trace: Trace) -> Course:
 
 def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
     return len([text for text in texts if pattern.search(text)])
-
-
-def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tuple[int, int]:
-    """Returns how many calls gave values, and to how many of these results nothing later refers."""
-    later, results, unused = answer.lower(), 0, 0
-    for call, bad in zip(reversed(calls), reversed(wrong), strict=True):
-        values = [] if bad or not call.has_result else stated_values(call.result)
-        if values:
-            results += 1
-            unused += not any(value in later for value in values)
-        later = f"{' '.join(stated_values(call.arguments))} {later}"
-    return results, unused
 
 
 def stated_values(value: Any) -> list[str]:

@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.rules._canonical import answered
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
-from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_at, was_to_change
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
@@ -194,7 +194,7 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
 
 def _lost(trace: Trace, answer: str | None) -> Response | None:
     """Returns the response for a call that failed for good, if there is one; ``answer`` is ``None`` if not captured."""
-    lost = lost_calls(trace)
+    lost = [trace.tool_calls[at] for at in lost_at(trace)]
     if not lost:
         return None
     call = lost[-1]

@@ -65,11 +65,6 @@ def known_calls(trace: Trace) -> KnownCalls:
     return KnownCalls(trace)
 
 
-def lost_calls(trace: Trace) -> list[ToolCall]:
-    """Returns the calls that failed for good, see :func:`lost_at`."""
-    return [trace.tool_calls[at] for at in lost_at(trace)]
-
-
 def lost_at(trace: Trace) -> list[int]:
     """Returns the indexes of calls that failed for good: of those that were to change something; without such calls, of
     all, if all failed. Calls that only *may* have failed do not count.

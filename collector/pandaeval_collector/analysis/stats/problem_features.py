@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from math import log1p
 from operator import attrgetter
 from typing import Any
@@ -63,99 +62,37 @@ class Course:
 _COUNTS = attrgetter(*(each.name for each in fields(Course) if each.name != "tools"))
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A number about a session. ``more``, ``less``: words for a high or low value that speaks for a problem."""
-
-    more: str
-    less: str
-    of: Callable[[Sequence[Course]], float]
-
-
-def _sum(traces: Sequence[Course], name: str) -> int:
-    return sum(getattr(trace, name) for trace in traces)
-
-
-def _log(name: str, traces: Sequence[Course]) -> float:
-    return log1p(_sum(traces, name))
-
-
-def _share(name: str, of: str, traces: Sequence[Course]) -> float:
-    return _sum(traces, name) / max(1, _sum(traces, of))
-
-
-def _mean(name: str, of: str, traces: Sequence[Course]) -> float:
-    return log1p(_share(name, of, traces))
-
-
-def _any(name: str, traces: Sequence[Course]) -> float:
-    return float(_sum(traces, name) > 0)
-
-
-def _at_end(name: str, last: int, traces: Sequence[Course]) -> float:
-    return _any(name, traces[-last:])
-
-
-FEATURES: Mapping[str, Feature] = {
-    "spans": Feature("many steps", "few steps", partial(_log, "spans")),
-    "user_turns": Feature("many user turns", "few user turns", partial(_log, "users")),
-    "calls": Feature("many tool calls", "few tool calls", partial(_log, "calls")),
-    "calls_per_turn": Feature("many calls for each turn", "few calls for each turn", partial(_share, "calls", "users")),
-    "failed_calls": Feature("many calls failed", "few calls failed", partial(_share, "failed", "calls")),
-    "a_call_failed": Feature("a call failed", "no call failed", partial(_any, "failed")),
-    "unresolved_failure": Feature("a failure that nothing made up for", "no failure was left", partial(_any, "lost")),
-    "unresolved_at_end": Feature("it ended on a failure", "it did not end on a failure", partial(_at_end, "lost", 1)),
-    "changing_calls": Feature(
-        "many calls that change things", "few calls that change things", partial(_log, "to_change")
-    ),
-    "changes_made": Feature("many changes were made", "few changes were made", partial(_log, "changed")),
-    "a_change_failed": Feature(
-        "a change failed",
-        "no change failed",
-        lambda traces: float(_sum(traces, "changed") < _sum(traces, "to_change")),
-    ),
-    "nothing_changed": Feature(
-        "nothing was changed", "something was changed", lambda traces: float(_sum(traces, "changed") == 0)
-    ),
-    "repeated_calls": Feature("calls were repeated", "no call was repeated", partial(_share, "repeats", "calls")),
-    "handed_over": Feature("it handed over", "it did not hand over", partial(_any, "handed")),
-    "results_unused": Feature("results were not used", "results were used", partial(_share, "unused", "results")),
-    "apologies": Feature("many apologies", "few apologies", partial(_share, "apologies", "answers")),
-    "refusals": Feature("many refusals", "few refusals", partial(_share, "refusals", "answers")),
-    "refusal_at_end": Feature(
-        "it ended with a refusal or an apology",
-        "it did not end with a refusal",
-        lambda traces: max(_at_end("refusals", _LAST, traces), _at_end("apologies", _LAST, traces)),
-    ),
-    "done_at_end": Feature(
-        "it said at the end that it was done", "it did not say that it was done", partial(_at_end, "done", _LAST)
-    ),
-    "asks_at_end": Feature("it ended with a question", "it did not end with a question", partial(_at_end, "asks", 1)),
-    "asks_to_confirm": Feature(
-        "it often asked to confirm", "it seldom asked to confirm", partial(_share, "confirming", "answers")
-    ),
-    "user_corrects": Feature(
-        "the user corrected it",
-        "the user did not correct it",
-        lambda traces: _sum(traces[1:], "corrections") / max(1, _sum(traces, "users")),
-    ),
-    "thanks_at_end": Feature(
-        "the user thanked at the end", "the user did not thank", partial(_at_end, "thanks", _LAST)
-    ),
-    "answer_length": Feature("long answers", "short answers", partial(_mean, "answer_chars", "answers")),
-    "user_length": Feature(
-        "long messages of the user", "short messages of the user", partial(_mean, "user_chars", "users")
-    ),
-    "first_message": Feature(
-        "a long first message", "a short first message", lambda traces: log1p(_sum(traces[:1], "user_chars"))
-    ),
-    "last_answer": Feature("a long last answer", "a short last answer", lambda t: log1p(_sum(t[-1:], "answer_chars"))),
-    "different_tools": Feature(
-        "a new tool for almost every call",
-        "many calls of few tools",
-        lambda traces: len({name for trace in traces for name in trace.tools}) / max(1, _sum(traces, "calls")),
-    ),
+FEATURES: Mapping[str, tuple[str, str]] = {
+    "spans": ("many steps", "few steps"),
+    "user_turns": ("many user turns", "few user turns"),
+    "calls": ("many tool calls", "few tool calls"),
+    "calls_per_turn": ("many calls for each turn", "few calls for each turn"),
+    "failed_calls": ("many calls failed", "few calls failed"),
+    "a_call_failed": ("a call failed", "no call failed"),
+    "unresolved_failure": ("a failure that nothing made up for", "no failure was left"),
+    "unresolved_at_end": ("it ended on a failure", "it did not end on a failure"),
+    "changing_calls": ("many calls that change things", "few calls that change things"),
+    "changes_made": ("many changes were made", "few changes were made"),
+    "a_change_failed": ("a change failed", "no change failed"),
+    "nothing_changed": ("nothing was changed", "something was changed"),
+    "repeated_calls": ("calls were repeated", "no call was repeated"),
+    "handed_over": ("it handed over", "it did not hand over"),
+    "results_unused": ("results were not used", "results were used"),
+    "apologies": ("many apologies", "few apologies"),
+    "refusals": ("many refusals", "few refusals"),
+    "refusal_at_end": ("it ended with a refusal or an apology", "it did not end with a refusal"),
+    "done_at_end": ("it said at the end that it was done", "it did not say that it was done"),
+    "asks_at_end": ("it ended with a question", "it did not end with a question"),
+    "asks_to_confirm": ("it often asked to confirm", "it seldom asked to confirm"),
+    "user_corrects": ("the user corrected it", "the user did not correct it"),
+    "thanks_at_end": ("the user thanked at the end", "the user did not thank"),
+    "answer_length": ("long answers", "short answers"),
+    "user_length": ("long messages of the user", "short messages of the user"),
+    "first_message": ("a long first message", "a short first message"),
+    "last_answer": ("a long last answer", "a short last answer"),
+    "different_tools": ("a new tool for almost every call", "many calls of few tools"),
 }
+"""Numbers about a session, each with the words for a high and for a low value that speaks for a problem."""
 LENGTH = ("spans", "calls", "user_turns")
 """The features of length alone, which a model has to beat."""
 
@@ -165,7 +102,46 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
     trace alone is a session of one. Raises ``ValueError`` without a trace."""
     if not traces:
         raise ValueError("a session without traces has no features")
-    found = {name: feature.of(traces) for name, feature in FEATURES.items()}
+
+    def total(name: str, some: Sequence[Course] = traces) -> int:
+        return sum(getattr(trace, name) for trace in some)
+
+    def share(name: str, of: str) -> float:
+        return total(name) / max(1, total(of))
+
+    def at_end(name: str, last: int = _LAST) -> float:
+        return float(total(name, traces[-last:]) > 0)
+
+    found = {
+        "spans": log1p(total("spans")),
+        "user_turns": log1p(total("users")),
+        "calls": log1p(total("calls")),
+        "calls_per_turn": share("calls", "users"),
+        "failed_calls": share("failed", "calls"),
+        "a_call_failed": float(total("failed") > 0),
+        "unresolved_failure": float(total("lost") > 0),
+        "unresolved_at_end": at_end("lost", 1),
+        "changing_calls": log1p(total("to_change")),
+        "changes_made": log1p(total("changed")),
+        "a_change_failed": float(total("changed") < total("to_change")),
+        "nothing_changed": float(total("changed") == 0),
+        "repeated_calls": share("repeats", "calls"),
+        "handed_over": float(total("handed") > 0),
+        "results_unused": share("unused", "results"),
+        "apologies": share("apologies", "answers"),
+        "refusals": share("refusals", "answers"),
+        "refusal_at_end": max(at_end("refusals"), at_end("apologies")),
+        "done_at_end": at_end("done"),
+        "asks_at_end": at_end("asks", 1),
+        "asks_to_confirm": share("confirming", "answers"),
+        "user_corrects": total("corrections", traces[1:]) / max(1, total("users")),
+        "thanks_at_end": at_end("thanks"),
+        "answer_length": log1p(share("answer_chars", "answers")),
+        "user_length": log1p(share("user_chars", "users")),
+        "first_message": log1p(total("user_chars", traces[:1])),
+        "last_answer": log1p(total("answer_chars", traces[-1:])),
+        "different_tools": len({name for trace in traces for name in trace.tools}) / max(1, total("calls")),
+    }
     for rule in RULES:
         values = [each[rule] for each in scores if rule in each] or [1.0]
         found[f"worst {rule}"], found[f"mean {rule}"] = min(values), sum(values) / len(values)
@@ -176,7 +152,7 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
 def told(name: str, high: bool) -> str:
     """Says in words that a feature is above (``high``) or below that of most sessions."""
     if name in FEATURES:
-        return FEATURES[name].more if high else FEATURES[name].less
+        return FEATURES[name][0 if high else 1]
     if name.startswith(CALLS):
         return f"{name.removeprefix(CALLS)} was called" if high else f"{name.removeprefix(CALLS)} was not called"
     return f"{name} score {'high' if high else 'low'}"

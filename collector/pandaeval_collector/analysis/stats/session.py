@@ -146,15 +146,9 @@ TOP_SHARE_PERCENT = 15
 MAX_RISK_SHARE = 0.1
 FLAG_ABOVE = 0.5
 
-_RISK_KEYS = {
-    "confidence": "confidence_risk",
+_RISK_KEYS = {name: f"{name}_risk" for name in (*DEFAULT_WEIGHTS, *EXTRA_SIGNALS)} | {
     "loop_detection": "loop_risk",
     "tool_correctness": "tool_risk",
-    "coherence": "coherence_risk",
-    "error": "error_risk",
-    "response": "response_risk",
-    "tool_loop": "tool_loop_risk",
-    "grounding": "grounding_risk",
 }
 
 Signals = Mapping[str, float | None]

@@ -300,6 +300,11 @@ class Calls:
             raise ChildStartError(f"{self._what} ended at its start")
         return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
 
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Sends the process a notice; does nothing while none runs."""
+        if self._running is not None:
+            self._running[1].tell(name, *arguments)
+
     def kill(self) -> None:
         """Kills the process; its requests end with :class:`ChildEndedError`."""
         if self._running is not None:

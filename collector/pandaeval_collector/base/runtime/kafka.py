@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
@@ -18,6 +18,9 @@ _OURS = frozenset(
     | {"enable.auto.offset.store", "partition.assignment.strategy", "session.timeout.ms", "enable.partition.eof"}
     | {"acks", "partitioner", "enable.idempotence"}
 )
+
+
+_QUIET_S, _PATIENCE_S = 30.0, 25.0
 
 
 def _options(given: Mapping[str, str]) -> Mapping[str, str]:
@@ -44,9 +47,6 @@ class KafkaCluster(Section):
     password_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with the SASL password (sasl.password)."
     )
-
-
-_QUIET_S = 30.0
 
 
 class _Seldom(logging.Filter):
@@ -94,3 +94,20 @@ def producer(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, obj
     """Returns the settings of producers: they lose and reorder nothing, and put keys where Java's clients put them."""
     sure = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "delivery.timeout.ms": 20_000}
     return {**client(cluster, environ), "linger.ms": 10, "compression.type": "zstd", **cluster.options, **sure}
+
+
+def deliver(producer: Any, topic: str, messages: Iterable[Mapping[str, object]]) -> str:
+    """Writes messages (``key``, ``value``, ``headers``) and returns when the brokers have them all; returns the error
+    where they refuse one, else an empty text. On a thread."""
+    failures: list[str] = []
+
+    def done(error: Any, _: Any) -> None:
+        if error is not None:
+            failures.append(error.str())
+
+    for message in messages:
+        producer.produce(topic, on_delivery=done, **message)
+        producer.poll(0)
+    if producer.flush(_PATIENCE_S):
+        failures.append("no broker answered in time")
+    return failures[0] if failures else ""

@@ -43,6 +43,14 @@ def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, all
     return len(origins) == 1 and name != "" and (origin.netloc.lower() == host.lower() or name in allowed)
 
 
+def is_loopback(host: str) -> bool:
+    """Returns whether only this machine can be meant. A name other than ``localhost`` may be anybody's."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

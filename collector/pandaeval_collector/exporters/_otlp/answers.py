@@ -22,6 +22,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters._protocol import RetryLaterError
 
+_log = logging.getLogger(__name__)
+_ASK_AGAIN_S = 300.0
 MAX_RESPONSE_BYTES = 4 << 20
 """Most bytes that are read of an answer: a sink must not be able to fill our memory."""
 _RETRY_CODES = frozenset(
@@ -127,10 +129,6 @@ def _retry_after(value: str) -> float | None:
 
 def _pause(seconds: float) -> float:
     return min(max(0.0, seconds), _LONGEST_PAUSE_S)
-
-
-_log = logging.getLogger(__name__)
-_ASK_AGAIN_S = 300.0
 
 
 class OtlpSink:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
+from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport, Transport
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
-from pandaeval_collector.exporters._otlp.over_http import HttpTransport
-from pandaeval_collector.exporters._otlp.settings import SIGNALS, Otlp, OtlpSignal, Signal
-from pandaeval_collector.exporters._otlp.transport import Envelope, SignalTarget, Transport, Trust, target
+from pandaeval_collector.exporters._otlp.transport import Envelope, SignalTarget, Trust, target
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Row, Sent, Surroundings
+from pandaeval_collector.exporters.otlp import SIGNALS, Otlp, OtlpSignal, Signal
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 
 _MAX_ROWS = 512

@@ -18,11 +18,14 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
-from pandaeval_collector.exporters._otlp.transport import Envelope, Transport
+from pandaeval_collector.exporters._otlp.connections import Transport
+from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
 from pandaeval_collector.store.series import Exemplar, Point
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+_MAX_POINTS = 500
+"""Most points in one request: no more than 2 MiB, whatever their names."""
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
@@ -76,10 +79,6 @@ def _exemplar(exemplar: Exemplar) -> OtlpExemplar:
         trace_id=bytes.fromhex(exemplar.trace_id),
         span_id=bytes.fromhex(exemplar.span_id),
     )
-
-
-_MAX_POINTS = 500
-"""Most points in one request: no more than 2 MiB, whatever their names."""
 
 
 class MetricsExporter:

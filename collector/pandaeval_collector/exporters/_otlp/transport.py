@@ -1,15 +1,12 @@
-"""What is sent to a sink, where, with which trust, and how: requests of encoded items, by one protocol with two
-ways."""
+"""What is sent to a sink, where, and with which trust: requests of encoded items."""
 
 from __future__ import annotations
 
 import base64
-import ipaddress
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 import grpc
@@ -17,11 +14,37 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 
+VERSION = installed_version() or "0"
+SERVICE_NAME = "pandaeval"
+USER_AGENT = f"pandaeval-collector/{VERSION}"
+_DEFAULT_PORTS = {"grpc": 4317, "http/protobuf": 4318}
+_CURES = (
+    (("CERTIFICATE_VERIFY_FAILED",), "set exporters.otlp.certificate to the file of the sink's authority"),
+    (
+        ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"),
+        "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true",
+    ),
+    (
+        (
+            *("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL"),
+            # With TLS 1.3 a refusal comes after the handshake, and may be lost with the connection.
+            *("SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED", "READERROR"),
+        ),
+        "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
+    ),
+)
+_CURES_IN_THE_CLEAR = (
+    (
+        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED", "READERROR"),
+        "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false",
+    ),
+)
 
-# Loads the certificates that a sink is checked against and those that we show it.
+
 @dataclass(frozen=True, slots=True)
 class Trust:
     """PEM files. ``certificate``: the authority to trust, ``None`` for the usual ones. ``client_certificate`` and
@@ -64,35 +87,8 @@ def cure(details: str, secure: bool) -> str:
     return ""
 
 
-_CURES = (
-    (("CERTIFICATE_VERIFY_FAILED",), "set exporters.otlp.certificate to the file of the sink's authority"),
-    (
-        ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"),
-        "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true",
-    ),
-    (
-        (
-            *("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL"),
-            # With TLS 1.3 a refusal comes after the handshake, and may be lost with the connection.
-            *("SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED", "READERROR"),
-        ),
-        "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
-    ),
-)
-_CURES_IN_THE_CLEAR = (
-    (
-        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED", "READERROR"),
-        "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false",
-    ),
-)
-
-
 def _content(file: str | None) -> bytes | None:
     return Path(file).read_bytes() if file else None
-
-
-# Parses an endpoint as people write it into an address, an encryption and headers.
-_DEFAULT_PORTS = {"grpc": 4317, "http/protobuf": 4318}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +109,7 @@ class SignalTarget:
     @property
     def is_loopback(self) -> bool:
         """Whether the host is this machine, to which no proxy leads."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def target(
@@ -155,13 +146,6 @@ def _headers(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((unquote(name.strip()).lower(), unquote(value.strip())) for name, _, value in pairs)
 
 
-VERSION = installed_version() or "0"
-SERVICE_NAME = "pandaeval"
-TIMEOUT_S = 10.0
-"""How long a sink may take to answer."""
-USER_AGENT = f"pandaeval-collector/{VERSION}"
-
-
 class Envelope:
     """Makes OTLP requests of items that are encoded already (log records, spans, metrics): their bytes stay as they
     are, so what is sent again is byte for byte what was sent before."""
@@ -181,19 +165,3 @@ class Envelope:
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())
-
-
-class Transport(Protocol):
-    """One connection to one sink for one signal, on one event loop."""
-
-    async def open(self) -> None:
-        """Prepares the client; it connects at the first request."""
-        ...
-
-    async def send(self, request: bytes) -> bytes:
-        """Sends an encoded request, returns the encoded response. Raises ``RetryLaterError`` or a ``RefusedError``."""
-        ...
-
-    async def close(self) -> None:
-        """Closes the connection. Safe to call twice."""
-        ...

@@ -44,7 +44,7 @@ class Emitter:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
             changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed)))
-        self._count(results, counted, changes, first)
+        self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds log records for results that are not for good. They enter no series, which count each unit once, and
@@ -53,32 +53,31 @@ class Emitter:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
-    def count(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Adds series increments, and no outbox rows, for results that are counted but not sent one by one."""
-        self._count(results, (), changes)
-
     def shadow(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds increments of the series of a judge in the shadow, and nothing else: its results are not sent."""
         changes.series.extend(series_rows(shadow_increments(results, self._labels)))
         changes.labels.extend(self._labels.take_new())
 
-    def _count(
-        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+    def count(
+        self,
+        results: Sequence[Result],
+        changes: WriteSet,
+        counted: Collection[str] = (),
+        first: Collection[str] = (),
     ) -> None:
+        """Adds series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
         labels = self._labels
         before = labels.folded
         added, admitted = added_by(results, counted, labels, first)
         changes.series.extend(added)
         changes.labels.extend(admitted)
-        if labels.folded > before:
-            self._folded(labels.folded - before)
-            self._warn()
-
-    def _warn(self) -> None:
+        if labels.folded == before:
+            return
+        self._folded(labels.folded - before)
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
                 "there are %d series of scores, as many as there may be (exporters.max_series): what is new is counted "
                 "under agent, service and environment __other__",
-                self._labels.series,
+                labels.series,
             )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
 from pandaeval_collector.pipeline.line.members import with_signals
-from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
+from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, packed_contents

@@ -1,30 +1,28 @@
-"""What the line concludes from a batch, to be committed as one transaction."""
+"""What the line concludes from a batch, with what only its own process needs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.pipeline.line.sessions import GrownSession
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.understanding import Run
-from pandaeval_collector.store import JobEnd, WriteSet
+from pandaeval_collector.store import JobEnd
 from pandaeval_otel.model import Trace
 
 
 @dataclass(slots=True)
-class Decision:
-    """The outcome of a batch: the changes to commit, and what the caller counts and exports."""
+class Conclusion(Decision):
+    """A decision with its results and runs."""
 
-    changes: WriteSet = field(default_factory=WriteSet)
     results: list[Result] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    failed: dict[bytes, str] = field(default_factory=dict)
-    """Traces that are set aside, and the kind of error."""
     left_out: int = 0
     """Agents' traces that were not asked for, and are not among the runs."""
-    grown: dict[str, GrownSession] = field(default_factory=dict)
-    """Sessions that go on with traces which other collectors decided, and are to be compared."""
+
+    def decision(self) -> Decision:
+        """Returns what the front needs of it."""
+        return Decision(self.changes, self.failed, self.grown, bool(self.runs))
 
     @property
     def traces(self) -> list[Trace]:
@@ -48,7 +46,3 @@ class Judgement:
 
     end: JobEnd
     result: Result | None = None
-
-
-Commit = Callable[[Callable[[], Decision]], Awaitable[None]]
-"""Has a decision made on the line's thread, and commits it."""

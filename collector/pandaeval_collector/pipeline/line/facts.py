@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, NotRequired, TypedDict
 
 import orjson
@@ -74,53 +74,19 @@ class TraceFacts:
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """Packs the facts as they are stored."""
-        body: dict[str, Any] = {
-            "agent": self.agent,
-            "service": self.service,
-            "environment": self.environment,
-            "span_id": self.span_id,
-            "response_id": self.response_id,
-            "sampled": self.sampled,
-            "fragment": self.fragment,
-            "digest": self.digest,
-            "revision": self.revision,
-            "crashed": self.crashed,
-            "captured": self.captured,
-            "said": self.said,
-            "embedder": self.embedder,
-            "signals": self.signals,
-            "loop_evidence": self.loop_evidence,
-        }
-        if self.responses:
-            body["responses"] = self.responses
-        if self.continues:
-            body["continues"] = self.continues
-        if self.chained:
-            body["chained"] = True
-        if self.pending:
-            body["pending"] = True
-        if self.done:
-            body["done"] = self.done
-        if self.turns != 1:
-            body["turns"] = self.turns
-        if self.judged:
-            body["judged"] = True
-        if self.rootless:
-            body["rootless"] = True
-        if self.held:
-            body["held"] = self.held
-        if self.unsettled:
-            body["unsettled"], body["before_evidence"] = self.unsettled, self.before_evidence
-        if self.asked_again:
-            body["asked_again"] = True
-        if self.course is not None:
-            body["course"] = self.course
-        if self.recovered:
-            body["recovered"] = self.recovered
+        """Packs the facts as they are stored: those that every trace has, and what is not as it mostly is."""
+        body = {name: value for name, usual in _STORED if (value := getattr(self, name)) != usual}
+        if not self.unsettled:
+            body.pop("before_evidence", None)
         return orjson.dumps(body)
 
 
+_ALWAYS = object()
+_STORED = tuple(
+    (each.name, _ALWAYS if each.default is MISSING or each.name == "loop_evidence" else each.default)
+    for each in fields(TraceFacts)
+)
+"""Each fact, with the value that is not stored; sessions that were not compared yet are found by ``loop_evidence``."""
 _NAMES = frozenset(each.name for each in fields(TraceFacts))
 
 

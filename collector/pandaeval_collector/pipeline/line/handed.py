@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import zstandard
-from google.protobuf.message import DecodeError
 
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.pipeline.line.facts import check, unpack
@@ -17,10 +15,7 @@ from pandaeval_collector.pipeline.line.hints import Lacking
 from pandaeval_collector.pipeline.line.members import from_row, unit_again
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.store import SessionTraceRow
-from pandaeval_otel._proto.member_pb2 import Content, Member
-from pandaeval_otel.wire.labels import MOST_ID
-
-_log = logging.getLogger(__name__)
+from pandaeval_otel._proto.member_pb2 import Member
 
 _COMPARED = "by an owner before this one"
 Part = tuple[bool, bytes]
@@ -37,20 +32,12 @@ class Handed:
     contents: Sequence[Part] = ()
     is_done: bool = False
 
-    def done(self) -> Handed:
-        """Returns a copy for a session that an owner before this one scored for good."""
-        return replace(self, is_done=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An application said that a session is over."""
-
-    session_id: str
-
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered."""
+    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered. The
+    spans of the trace go along where its owner may need them: to ask a judge about the session, or to read the trace
+    with earlier ones."""
+    facts = unpack(row.body)
     return Member(
         trace_id=row.trace_id,
         session_id=row.session_id,
@@ -58,7 +45,7 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
         end_ns=row.end_ns,
         facts=row.body,
         answer=row.answer,
-        decided=decided,
+        decided=decided and (facts.judged or bool(facts.unsettled)),
     ).SerializeToString()
 
 
@@ -72,54 +59,21 @@ def packed_end(session_id: str) -> bytes:
     return Member(session_id=session_id, session_end=True).SerializeToString()
 
 
-def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
-    """Adds to a packed member what is stored of its trace (``read``, by trace id), where the owner may need it: to ask
-    a judge about its session, or to read it with earlier traces. Adds nothing to a later message about the trace, nor
-    more than ``most`` bytes."""
+def unpacked(message: bytes, is_done: bool = False) -> Handed:
+    """Unpacks a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for what no collector has sent."""
     member = Member.FromString(message)
-    if not member.decided:
-        return message
-    facts = unpack(member.facts)
-    if not facts.judged and not facts.unsettled:
-        return message
-    try:
-        parts = read(member.trace_id)
-    except zstandard.ZstdError as error:
-        _log.warning("the spans of trace %s were damaged and stay here (%s)", member.trace_id.hex(), error)
-        return message
-    if sum(len(request) for _, request in parts) > most:
-        return message
-    return (
-        message + Member(contents=[Content(request=request, logs=logs) for logs, request in parts]).SerializeToString()
-    )
-
-
-def unpacked(message: bytes) -> Handed | Ended:
-    """Unpacks a message. Raises ``ValueError`` for what no collector has sent."""
-    try:
-        member = Member.FromString(message)
-    except DecodeError as error:
-        raise ValueError(f"not a protobuf Member: {error}") from error
-    if len(member.session_id) > MOST_ID:
-        raise ValueError(f"its session id has more than {MOST_ID} characters")
-    if member.session_end:
-        if not member.session_id:
-            raise ValueError("it ends a session without a name")
-        return Ended(member.session_id)
-    if len(member.trace_id) != 16:
-        raise ValueError("its trace id has not 16 bytes")
     if max(member.start_ns, member.end_ns) >= 1 << 63:
         raise ValueError("its times are none")
     row = SessionTraceRow(
         member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
     )
     if member.left:
-        return Handed(row, left=True)
+        return Handed(row, left=True, is_done=is_done)
     try:
         _read(row)
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
-    return Handed(row, contents=[(each.logs, each.request) for each in member.contents])
+    return Handed(row, contents=[(part.logs, part.request) for part in member.contents], is_done=is_done)
 
 
 def _read(row: SessionTraceRow) -> None:

@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
+from pandaeval_otel.dialects import dialects
 from pandaeval_otel.model import Kind, Text, ToolResponse, Trace
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
-_OTEL = (
-    "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
-    "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
-    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)"
-)
-_TRACELOOP = "set TRACELOOP_TRACE_CONTENT=true (it may have been set to false)"
-CURES: Mapping[str, str] = {
-    "gcp.vertex.agent": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (with "
-    "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1, and in older releases: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)",
-    "agent_framework": "set ENABLE_SENSITIVE_DATA=true",
-    "pydantic-ai": "instrument with InstrumentationSettings(include_content=True)",
-    "strands": "send the log records here as well: some exporters move the content of spans into log records",
-    "autogen-core": "instrument the model client too, for example with opentelemetry-instrumentation-openai-v2: "
-    "AutoGen's own spans never hold content",
-    "haystack": "set HAYSTACK_CONTENT_TRACING_ENABLED=true",
-    "com.anthropic.claude_code": "set OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1",
-    "openinference.": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other OPENINFERENCE_HIDE_*",
-    "openlit": "call openlit.init(capture_message_content=True)",
-    "langsmith": "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
-    "ai": "pass experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true }",
-    "traceloop.": _TRACELOOP,
-    "openllmetry": _TRACELOOP,
-    "opentelemetry.instrumentation.openai.v1": _TRACELOOP,
-    "opentelemetry.instrumentation.anthropic": _TRACELOOP,
-    "opentelemetry.instrumentation.langchain": _TRACELOOP,
-    "opentelemetry.instrumentation.openai_agents": _TRACELOOP,
-    "opentelemetry.instrumentation.crewai": _TRACELOOP,
-    "opentelemetry.instrumentation.llamaindex": _TRACELOOP,
-    "opentelemetry.instrumentation.bedrock": _TRACELOOP,
-    "opentelemetry.instrumentation.agno": _TRACELOOP,
-    "opentelemetry.": _OTEL,
-}
-"""How content is switched on, by the name of the instrumentation scope or its beginning (up to a dot)."""
+_CONVENTIONS = "opentelemetry."
+"""The scopes whose switch is said where no other is known."""
 
 
 @dataclass(slots=True)
@@ -117,11 +88,18 @@ class Hints:
 
 def cure(names: Iterable[str]) -> str:
     """Returns how content is switched on in the first of these instrumentations (scopes or dialects) that is known."""
-    for name in names:
-        for beginning, text in CURES.items():
-            if name == beginning or name.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
-                return text
-    return _OTEL
+    return next(
+        text
+        for name in (*names, _CONVENTIONS)
+        for beginning, text in _switches()
+        if name == beginning or name.startswith(beginning if beginning.endswith(".") else f"{beginning}.")
+    )
+
+
+@cache
+def _switches() -> list[tuple[str, str]]:
+    """Returns what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
+    return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]
 
 
 def _is_part_of_a_run(trace: Trace) -> bool:

@@ -6,28 +6,33 @@ reads the store but never writes. One thread runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.line.adopting import Adoption
-from pandaeval_collector.pipeline.line.decision import Decision, Judgement
+from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.handed import Handed
 from pandaeval_collector.pipeline.line.handover import MemberHandover
+from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
-from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
+from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
-from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
 from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.run_rows import RunBatch, RunResult
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
+
+SHADOW = "judge.shadow"
+"""The name of the run that holds the results of a judge in the shadow."""
 
 
 class Line:
@@ -42,28 +47,30 @@ class Line:
         left_out: Container[str] = frozenset(),
         failures: LiveGroups | None = None,
         hands_over: bool = False,
+        hints: Hints | None = None,
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
         are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
-        whoever of several collectors has them."""
-        self._store, self._evaluator = store, evaluator
-        self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
+        whoever of several collectors has them. ``hints``: logs what keeps services from being scored in full."""
+        self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
+        self._revisions = Revisions(store, self._emitter, evaluator.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
-        self._scores = SessionScores(self._store, evaluator, left_out)
+        self.scores = SessionScores(self._store, evaluator, left_out)
+        self._hints = hints
         self._adoption = Adoption(store, evaluator, self._sessions)
         self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
         """Understands traces in this process, before they are filed."""
 
-    def decide(self, due: Sequence[DueTrace]) -> Decision:
+    def decide(self, due: Sequence[DueTrace]) -> Conclusion:
         """Understands and files traces: scores them and the sessions that they change."""
         return self.file(due, self.understanding.of(due))
 
-    def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+    def file(self, due: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
         """Files traces under their sessions. ``understood``: one for each of ``due``. May be called again with the same
         arguments."""
-        decision = Decision()
+        decision = Conclusion()
         changes = decision.changes
         decision.runs = sorted((one.run for one in understood if one.run is not None), key=lambda run: run.member.order)
         changes.traces = [_row(each, one) for each, one in zip(due, understood, strict=True)]
@@ -82,24 +89,26 @@ class Line:
                     results += self._taken_back(run, results)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
+        if self._hints is not None:
+            self._hints.look(run.lacking for run in decision.runs)
         return decision
 
-    def set_aside(self, due: DueTrace, kind: str, why: str) -> Decision:
+    def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
         """Decides a trace that cannot be understood or filed: its results say so, and it is not tried again."""
-        decision = Decision(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
+        decision = Conclusion(WriteSet(traces=[_row(due, Understood("", failed=(kind, why)))]))
         self._revisions.add(self._aside(due, kind, why, decision), decision)
         return decision
 
-    def adopt(self, handed: Sequence[Handed]) -> Decision:
+    def adopt(self, handed: Sequence[Handed]) -> Conclusion:
         """Makes traces that other collectors decided members of their sessions."""
-        decision = Decision()
+        decision = Conclusion()
         with self._store.snapshot():
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
-    def compare(self, grown: Mapping[str, GrownSession]) -> Decision:
+    def compare(self, grown: Mapping[str, GrownSession]) -> Conclusion:
         """Compares the members that were adopted into ``grown`` sessions with the earlier ones there."""
-        decision = Decision()
+        decision = Conclusion()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
             # Nothing came: a session is no more open than before, unless it was closed without these comparisons.
@@ -107,26 +116,21 @@ class Line:
             decision.changes.touched = {each for each in touched if not self._store.session_is_open(each)}
         return decision
 
-    @property
-    def hands_over(self) -> bool:
-        """Whether other collectors may score the sessions of traces that are decided here."""
-        return self._handover is not None
-
-    def end_elsewhere(self, session_id: str) -> Decision:
+    def end_elsewhere(self, session_id: str) -> Conclusion:
         """Tells the owner of a session that an application ended it."""
-        decision = Decision()
+        decision = Conclusion()
         if self._handover is not None:
             self._handover.end(session_id, decision.changes)
         return decision
 
-    def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
-        """Scores sessions for good. ``trigger``: why each is over."""
-        decision = Decision()
+    def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
+        """Scores sessions for good. ``over``: their ids, each with why it is over."""
+        decision = Conclusion()
         results: list[Result] = []
         with self._store.snapshot():
-            for session_id in session_ids:
-                results.extend(self._scores.score(session_id, trigger(session_id)))
-                said, jobs = self._scores.ask(session_id, trigger(session_id))
+            for session_id, trigger in over.items():
+                results.extend(self.scores.score(session_id, trigger))
+                said, jobs = self.scores.ask(session_id, trigger)
                 results.extend(said)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
@@ -135,22 +139,22 @@ class Line:
 
     def session_now(self, session_id: str) -> list[Result]:
         """Returns the scores that a session would have if it ended now, none of them for good."""
-        return [replace(each, final=False) for each in self._scores.score(session_id, Trigger.SESSION_CHANGED)]
+        return [replace(each, final=False) for each in self.scores.score(session_id, Trigger.SESSION_CHANGED)]
 
-    def score_so_far(self, session_ids: Iterable[str]) -> Decision:
+    def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
         """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
         Results without a score are left out, and no judge is asked."""
-        decision = Decision()
+        decision = Conclusion()
         with self._store.snapshot():
             results = [each for session_id in session_ids for each in self.session_now(session_id)]
             measured = [each for each in results if each.outcome != "unscored" and each.evaluator.kind != "llm"]
             self._revisions.add(measured, decision, for_good=False)
         return decision
 
-    def judged(self, judgements: Sequence[Judgement]) -> Decision:
+    def judged(self, judgements: Sequence[Judgement]) -> Conclusion:
         """Files the answers of judges under results and sessions, and ends the jobs that asked for them. Drops an
         answer about evidence that has grown since: a job for the new evidence exists."""
-        decision = Decision()
+        decision = Conclusion()
         results: list[Result] = []
         for judgement in judgements:
             result = judgement.result
@@ -164,26 +168,46 @@ class Line:
         self._revisions.add(results, decision)
         return decision
 
-    def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """See :meth:`SessionPlaces.conversation`."""
-        return self._scores.conversation(session_id, trigger)
+    def shadowed(self, result: Result, run: int) -> Conclusion:
+        """Files a result of the judge in the shadow in its ``run`` and series; nothing of an outdated one, whose trace
+        has grown since."""
+        decision, unit = Conclusion(), result.unit
+        trace_id = bytes.fromhex(unit.trace_id)
+        held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
+        if held is None or placed is None or held[0] != unit.evidence:
+            return decision
+        metric, (no, _) = f"{unit.level}.{result.metric}", placed
+        if self._store.runs.body(run, metric, no) is None:
+            self._emitter.shadow([result], decision.changes)
+        result.run_id = SHADOW
+        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
+        row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
+        batch = RunBatch(run, [(no, "")], [row], 1, result.tokens, result.cost_usd, beside=[placed])
+        decision.changes.runs.append(batch)
+        return decision
+
+    def emitted(self, results: Sequence[Result], batch: RunBatch) -> Conclusion:
+        """Files a batch of a run, and exports its results on all surfaces."""
+        decision = Conclusion(WriteSet(runs=[batch]))
+        self._emitter.add(results, (), decision.changes)
+        return decision
 
     def _now(self, unit: Unit) -> str | None:
         """Returns the digest of what a result is about as it is now; ``None`` where it is not there any more."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
-        found = self._scores.conversation(unit.id, Trigger(unit.trigger))
+        found = self.scores.conversation(unit.id, Trigger(unit.trigger))
         return None if found is None else found[1].evidence
 
     def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
         """Returns results in place of those that only an older revision of a trace has. What the session's earlier
         traces may change is said by its owner, if that is another collector."""
         found = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
-        owned = run.member.facts.unsettled if self.hands_over and run.unit.session_id is not None else ()
+        owned = run.member.facts.unsettled if self._handover is not None and run.unit.session_id is not None else ()
         return [each for each in found if each.unit.level != "trace" or each.metric not in owned]
 
-    def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
+    def _aside(self, due: DueTrace, kind: str, why: str, decision: Conclusion) -> list[Result]:
         decision.failed[due.trace_id] = kind
         return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pandaeval_collector.base.result import Result, to_json
 from pandaeval_collector.base.score import Score, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.store import JudgedRow, ResultRow, StoreReader
 from pandaeval_collector.store.failures.live import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
@@ -30,7 +30,7 @@ class Revisions:
     def add(
         self,
         results: Sequence[Result],
-        decision: Decision,
+        decision: Conclusion,
         first_time: Collection[str] = frozenset(),
         *,
         for_good: bool = True,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
+from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.line.comparisons import (
     LoopComparison,
     Recovery,
@@ -54,20 +55,6 @@ class _Filing:
 
     run: Run
     results: list[Result]
-
-
-@dataclass(slots=True)
-class GrownSession:
-    """What came into a session since it was compared: ``start_ns`` of the earliest, and the ``agents`` that said
-    something. ``whole``: these are not known, or something left the session."""
-
-    start_ns: int = 0
-    agents: frozenset[str] = frozenset()
-    whole: bool = False
-
-    def merged(self, other: GrownSession) -> GrownSession:
-        """Returns what came into the session by both accounts together."""
-        return GrownSession(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
 
 
 class SessionPlaces:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pandaeval_collector.base.runtime.kafka import deliver
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.partitions import Partitions
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_PATIENCE_S = 25.0
 
 
 class DeadLetters:
@@ -33,27 +33,19 @@ class DeadLetters:
         from confluent_kafka import KafkaException, Producer
 
         where = f"{message.topic()}/{message.partition()}/{message.offset()}"
-        failures: list[object] = []
         headers = [("pandaeval.reason", why[:500].encode()), ("pandaeval.source", where.encode())]
+        letter = {"key": message.key(), "value": message.value(), "headers": headers}
         try:
             if self._producer is None:
                 self._producer = Producer(dict(self._settings))
-            self._producer.produce(
-                self._topic,
-                message.value(),
-                message.key(),
-                headers=headers,
-                on_delivery=lambda error, _: failures.append(error) if error is not None else None,
-            )
-            if self._producer.flush(_PATIENCE_S):
-                failures.append("no broker answered in time")
+            failure = deliver(self._producer, self._topic, [letter])
         except (KafkaException, BufferError) as error:
-            failures.append(error)
-        if failures:
-            _log.error("message %s cannot be read (%s), nor put aside in %s (%s)", where, why, self._topic, failures[0])
+            failure = str(error)
+        if failure:
+            _log.error("message %s cannot be read (%s), nor put aside in %s (%s)", where, why, self._topic, failure)
         else:
             _log.warning("message %s cannot be read (%s) and was put aside in %s", where, why, self._topic)
-        self._telemetry.add("pandaeval.log.messages", "dead", 1, "lost" if failures else "malformed")
+        self._telemetry.add("pandaeval.log.messages", "dead", 1, "lost" if failure else "malformed")
 
     def close(self) -> None:
         """Closes the connection."""

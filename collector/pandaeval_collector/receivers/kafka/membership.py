@@ -32,7 +32,7 @@ class Membership:
         telemetry: Telemetry,
         on_loop: Callable[[Coroutine[Any, Any, Any]], Any],
         may_mark: Callable[[], bool],
-        on_share: Callable[[float], None],
+        on_share: Callable[[float], object],
     ) -> None:
         """``may_mark``: whether all that was read is stored; ``on_share`` is called with the part of the topic's
         partitions that is this collector's."""
@@ -48,8 +48,10 @@ class Membership:
 
     def subscribe(self, consumer: Consumer) -> None:
         """Joins the group. What goes wrong when partitions come and go is raised by :meth:`check`."""
-        assigned, revoked, lost = map(self._told, (self._assigned, self._revoked, self._lost))
-        consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        told = self._told
+        consumer.subscribe(
+            [self._topic], on_assign=told(self._assigned), on_revoke=told(self._revoked), on_lost=told(self._lost)
+        )
 
     def check(self, consumer: Consumer) -> None:
         """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
@@ -128,25 +130,18 @@ class Membership:
         if start:
             _log.info("reads partitions %s of %s", self._partitions.owned, self._topic)
 
-    def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        if (
-            self.leaving
-        ):  # what is open stays. The library hangs now and then where this is left to it (librdkafka#4041)
-            consumer.incremental_unassign(taken)
-            return
-        self.tick(consumer)
-        self._let_go([each.partition for each in taken])
-        consumer.incremental_unassign(taken)
-        self._has_moved = True
+    def _revoked(self, consumer: Consumer, taken: list[TopicPartition], lost: bool = False) -> None:
+        if not self.leaving:  # then what is open stays
+            if lost:
+                _log.warning("the group took partitions away: this collector gave no sign of life")
+            else:
+                self.tick(consumer)
+            self._let_go([each.partition for each in taken])
+            self._has_moved = True
+        consumer.incremental_unassign(taken)  # the library hangs now and then where it is left that (librdkafka#4041)
 
     def _lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        if self.leaving:
-            consumer.incremental_unassign(taken)
-            return
-        _log.warning("the group took partitions away: this collector gave no sign of life")
-        self._let_go([each.partition for each in taken])
-        consumer.incremental_unassign(taken)
-        self._has_moved = True
+        self._revoked(consumer, taken, lost=True)
 
     def _let_go(self, partitions: Collection[int]) -> None:
         for partition in partitions:

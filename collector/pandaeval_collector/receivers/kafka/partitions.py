@@ -141,14 +141,17 @@ class Partitions:
             return known.next
         begin = low if claim.replay < 0 or claim.replay > high else claim.replay
         settled = 0 if begin != claim.replay else claim.settled
-        self._replay(
-            partition,
-            known,
-            Consumed(partition, begin, settled),
-            PartitionClaim(begin, settled, self._owner),
-            low,
-            high,
-        )
+        if known is not None:
+            mine = {id_ for id_, each in known.extents.items() if each.first >= settled}
+            self._consumed.unpark(mine).result()
+            gone = self._consumed.give_up(known.extents.keys() - mine, time.time()).result()
+            if gone:
+                self._telemetry.add("pandaeval.jobs", "cancelled", gone, "elsewhere")
+        read = Consumed(partition, begin, settled)
+        self._consumed.release(partition).result()
+        self._consumed.note([read]).result()
+        self._stored[partition] = read
+        self._begin(read, PartitionClaim(begin, settled, self._owner), low, high)
         return begin
 
     def release(self, partition: int, open_: Collection[bytes]) -> None:
@@ -178,21 +181,6 @@ class Partitions:
             )
             self._telemetry.add("pandaeval.log.messages", "lost", low - read.next)
         self._telemetry.add("pandaeval.log.partitions", "taken")
-
-    def _replay(
-        self, partition: int, known: Consumed | None, read: Consumed, claim: PartitionClaim, low: int, high: int
-    ) -> None:
-        consumed = self._consumed
-        if known is not None:
-            mine = {id_ for id_, each in known.extents.items() if each.first >= read.settled_below}
-            consumed.unpark(mine).result()
-            gone = consumed.give_up(known.extents.keys() - mine, time.time()).result()
-            if gone:
-                self._telemetry.add("pandaeval.jobs", "cancelled", gone, "elsewhere")
-        consumed.release(partition).result()
-        consumed.note([read]).result()
-        self._stored[partition] = read
-        self._begin(read, claim, low, high)
 
     # -- what is done --------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class Reader:
             telemetry,
             self._on_loop,
             may_mark=lambda: not self._intake.at_hand,
-            on_share=self._share,
+            on_share=lambda part: self._loop.call_soon_threadsafe(self.on_share, part),
         )
         self.on_share: Callable[[float], None] = lambda part: None
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
@@ -86,7 +86,6 @@ class Reader:
     async def prepare(self) -> None:
         """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
-        await asyncio.wrap_future(self._consumed.make())
         await asyncio.to_thread(self._partitions.load)
         self._holds_work = self._partitions.any_stored
 
@@ -136,17 +135,14 @@ class Reader:
             except StoppedError:
                 break
             except LeftBehindError as error:
-                _log.error(
-                    "reading %s ended (%s); joining the group anew. No two collectors may have one kafka.instance",
-                    self._settings.topic,
-                    error,
-                )
-                self._telemetry.add("pandaeval.log.errors", "retried")
-                self._stopping.wait(_AGAIN_S)
+                again = "joining the group anew. No two collectors may have one kafka.instance"
+                _log.error("reading %s ended (%s); %s", self._settings.topic, error, again)
             except Exception:  # noqa: BLE001 - whatever a broker or a message does, the next attempt may succeed
                 _log.exception("reading %s broke off; trying again", self._settings.topic)
-                self._telemetry.add("pandaeval.log.errors", "retried")
-                self._stopping.wait(_AGAIN_S)
+            else:
+                continue
+            self._telemetry.add("pandaeval.log.errors", "retried")
+            self._stopping.wait(_AGAIN_S)
         self._letters.close()
 
     def _read(self) -> None:
@@ -202,9 +198,6 @@ class Reader:
         self._member.check(consumer)
         self._member.renew(consumer)
         consumer.resume(consumer.assignment())
-
-    def _share(self, part: float) -> None:
-        self._loop.call_soon_threadsafe(self.on_share, part)
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -6,7 +6,6 @@ deadline, and one that would take too much memory as objects is not parsed.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import threading
@@ -20,6 +19,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.receivers import Refusal
@@ -28,7 +28,25 @@ from pandaeval_collector.receivers.files import UnusableInputError
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, traces_from_json
 
-# Takes OTLP/JSON apart by trace.
+_TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
+"""The header that names the tenant of a store with several."""
+MOST_BYTES = 64 << 20
+"""Most bytes of one answer, before as well as after decompression."""
+_MOST_PARSED = 512 << 20
+"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
+TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
+_LARGE_BYTES = 8 << 20
+_DEADLINE_S = 120.0
+"""Seconds for all of an answer."""
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_AGAIN = frozenset({429, 502, 503, 504})
+_TRIES = 3
+_LONGEST_WAIT_S = 10.0
+_TOLD = 300
+_STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""Errors that reading an answer of another form raises."""
+
+Json = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -47,9 +65,6 @@ def newest_first(
             continue
         yield found, whole
         end, width = begin, width * 2
-
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +103,6 @@ def _one(start_ns: int, document: Json) -> OneTrace:
         return OneTrace(start_ns, b"", str(error))
 
 
-MOST_BYTES = 64 << 20
-"""Most bytes of one answer, before as well as after decompression."""
-_MOST_PARSED = 512 << 20
-"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
-TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
-_LARGE_BYTES = 8 << 20
-_DEADLINE_S = 120.0
-"""Seconds for all of an answer."""
-_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-_AGAIN = frozenset({429, 502, 503, 504})
-_TRIES = 3
-_LONGEST_WAIT_S = 10.0
-_TOLD = 300
-
-
-STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors that reading an answer of another form raises."""
-
-
 class AnswerTooLargeError(Exception):
     """An answer is larger than :data:`MOST_BYTES`, or would take too much memory as objects: ask for less at a time."""
 
@@ -126,10 +122,10 @@ class NoJsonError(Exception):
 class StoreClient:
     """Asks one trace store. A context manager; safe from several threads."""
 
-    def __init__(self, place: StoreAddress, tenant_header: str) -> None:
+    def __init__(self, place: StoreAddress) -> None:
         """Raises :class:`UnusableInputError` where the token's variable is not set."""
         self._place = place
-        headers = {"accept": "application/json"} | ({tenant_header: place.tenant} if place.tenant else {})
+        headers = {"accept": "application/json"} | ({_TENANT[place.kind]: place.tenant} if place.tenant else {})
         auth: httpx.Auth | None = None
         if place.token_env:
             token = os.environ.get(place.token_env, "").strip()
@@ -148,7 +144,7 @@ class StoreClient:
             headers=headers | {"accept-encoding": "gzip, identity"},
             auth=auth,
             timeout=_TIMEOUT,
-            trust_env=not _is_here(_url(place)),
+            trust_env=not is_loopback(_url(place).host),
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
@@ -164,7 +160,8 @@ class StoreClient:
     def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
         """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only
         one is there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
-        :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right."""
+        :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right, or an answer that
+        ``read`` cannot read."""
         with ExitStack() as turn:
             for attempt in range(_TRIES):
                 status, body, wait = self._once(path, parameters or {}, turn)
@@ -173,10 +170,23 @@ class StoreClient:
                 time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
             if status == 200:
                 turn.enter_context(self._parsing)
-                return read(_object(body))
+                return self._read(body, read)
         if status == 404:
             raise MissingError(body.lstrip()[:1] == b"{")
         raise self._refused(status, body)
+
+    def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
+        try:
+            found = decode_json(body)
+        except BadOtlp as error:
+            raise NoJsonError from error
+        if not isinstance(found, dict):
+            raise NoJsonError
+        try:
+            return read(found)
+        except _STRANGE as error:
+            kind, told = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
+            raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {told}") from error
 
     def _once(self, path: str, parameters: Mapping[str, str | int], turn: ExitStack) -> tuple[int, bytes, float | None]:
         """Asks once; returns status, body and seconds to wait. ``turn``: gets this thread's turn to parse where the
@@ -269,21 +279,3 @@ def _url(place: StoreAddress) -> httpx.URL:
     except (httpx.InvalidURL, UnicodeError) as error:
         raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
     return url
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = decode_json(body)
-    except BadOtlp as error:
-        raise NoJsonError from error
-    if not isinstance(found, dict):
-        raise NoJsonError
-    return found
-
-
-def _is_here(url: httpx.URL) -> bool:
-    host = url.host
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from pandaeval_collector.receivers.jaeger_json import from_envelope, from_jaeger
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_collector.receivers.sources.client import (
-    STRANGE,
     TOO_LARGE,
     AnswerTooLargeError,
     MissingError,
@@ -26,7 +24,6 @@ from pandaeval_collector.receivers.sources.client import (
     newest_first,
 )
 
-TENANT = "x-tenant"
 _PAGE = 100
 _MOST_AT_ONCE = 400
 """Most traces of several services that are held at a time."""
@@ -40,14 +37,15 @@ Found = dict[str, OneTrace]
 
 
 class Jaeger:
-    """Implements :class:`pandaeval_collector.receivers.sources.source.TraceStore`."""
+    """Asks a Jaeger at one address."""
 
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
         self._v3 = True
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yields traces by id, and whether these are all of their time."""
+        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        Raises :class:`UnusableInputError`."""
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
@@ -81,12 +79,16 @@ class Jaeger:
         """Lists services, and finds out which API there is: without v3, Jaeger answers with its page, or not at all."""
         for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
             self._v3 = path == "/api/v3/services"
+
+            def names(answer: dict[str, Any], key: str = key) -> list[str]:
+                return [str(name) for name in answer.get(key) or ()]
+
             try:
-                return self._asking.get(path, None, partial(_names, key))
+                return self._asking.get(path, None, names)
             except (MissingError, NoJsonError):
                 continue
-            except (AnswerTooLargeError, *STRANGE) as error:
-                raise self._place.told(f"the list of its services is none: {type(error).__name__}") from error
+            except AnswerTooLargeError as error:
+                raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
         raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
 
     def _one(self, id_: str) -> Found:
@@ -133,17 +135,10 @@ class Jaeger:
             raise self._place.told(f"what {self._place.url} answered is no JSON, or nests too deep") from error
 
     def _read(self, answer: dict[str, Any]) -> Found:
-        try:
-            document = from_envelope(answer) if self._v3 else from_jaeger(answer)
-            if document is None and answer.get("errors"):
-                raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
-            return {} if document is None else by_trace(document)
-        except STRANGE as error:
-            raise self._place.told(f"what it answered is not as Jaeger writes traces: {error}") from error
-
-
-def _names(key: str, answer: dict[str, Any]) -> list[str]:
-    return [str(name) for name in answer.get(key) or ()]
+        document = from_envelope(answer) if self._v3 else from_jaeger(answer)
+        if document is None and answer.get("errors"):
+            raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
+        return {} if document is None else by_trace(document)
 
 
 def _named(services: list[str]) -> str:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.receivers.sources.address import place_of
-from pandaeval_collector.receivers.sources.client import OneTrace, StoreClient
-from pandaeval_collector.receivers.sources.jaeger import TENANT as JAEGERS
+from pandaeval_collector.receivers.sources.client import StoreClient
 from pandaeval_collector.receivers.sources.jaeger import Jaeger
-from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
 from pandaeval_collector.receivers.sources.tempo import Tempo
 
 _MOST_IN_VAIN = 100
 """Most answers one after the other that hold no new trace."""
-
-
-class TraceStore(Protocol):
-    """Asks one kind of trace store."""
-
-    def pages(self) -> Iterator[tuple[dict[str, OneTrace], bool]]:
-        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
-        Raises :class:`UnusableInputError`."""
-        ...
 
 
 class TraceSource:
@@ -44,8 +32,8 @@ class TraceSource:
         """Yields a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
         seen: set[str] = set()
         cut, in_vain = False, 0
-        with StoreClient(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:
-            store: TraceStore = (Jaeger if self._place.kind == "jaeger" else Tempo)(self._place, asking)
+        with StoreClient(self._place) as asking:
+            store = Jaeger(self._place, asking) if self._place.kind == "jaeger" else Tempo(self._place, asking)
             for found, whole in store.pages():
                 cut = cut or not whole
                 in_vain = 0 if self._place.traces or not found.keys() <= seen else in_vain + 1
@@ -61,13 +49,11 @@ class TraceSource:
                         self._tell(cut, more=True)
                         return
                     seen.add(id_)
-                    yield self._request(id_, one)
+                    place = f"{self.name}: trace {id_}"
+                    yield BadLine(place, one.problem) if one.problem else Request(False, one.data)
         self._tell(cut, more=False)
         if not seen:
             raise self._place.told(self._nothing())
-
-    def _request(self, id_: str, one: OneTrace) -> Request | BadLine:
-        return BadLine(f"{self.name}: trace {id_}", one.problem) if one.problem else Request(False, one.data)
 
     def _tell(self, cut: bool, more: bool) -> None:
         if more:

@@ -10,7 +10,6 @@ from typing import Any
 from pandaeval_collector.receivers.jaeger_json import from_envelope
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_collector.receivers.sources.client import (
-    STRANGE,
     TOO_LARGE,
     AnswerTooLargeError,
     MissingError,
@@ -21,7 +20,6 @@ from pandaeval_collector.receivers.sources.client import (
     newest_first,
 )
 
-TENANT = "x-scope-orgid"
 _PAGE = 200
 _SECOND_NS = 10**9
 _AT_ONCE = 4
@@ -29,7 +27,7 @@ Found = dict[str, OneTrace]
 
 
 class Tempo:
-    """Implements :class:`pandaeval_collector.receivers.sources.source.TraceStore`."""
+    """Asks a Tempo at one address."""
 
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
@@ -37,7 +35,8 @@ class Tempo:
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Yields traces by id, and whether these are all of their time."""
+        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        Raises :class:`UnusableInputError`."""
         if self._place.traces:
             yield from ((found, True) for found in self._fetched(list(self._place.traces)))
             return
@@ -52,7 +51,8 @@ class Tempo:
                 yield {}, False
 
     def _search(self, since: int, until: int) -> tuple[list[str], bool]:
-        query = (self._place.own or {}).get("q") or self._of_service()
+        of_service = f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
+        query = (self._place.own or {}).get("q") or of_service
         asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
         try:
             ids = self._asking.get("/api/search", asked, _hits)
@@ -61,15 +61,10 @@ class Tempo:
             raise self._place.told(
                 f"{self._place.url} is no query API of Tempo (its port is 3200, as a rule)"
             ) from error
-        except STRANGE as error:
-            raise self._place.told(f"what it found is not as Tempo writes it: {error}") from error
         except AnswerTooLargeError as error:
             if until - since <= 1:
                 raise self._place.told(f"what it found in a second is too large ({TOO_LARGE})") from error
             return [], False
-
-    def _of_service(self) -> str:
-        return f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
 
     def _fetched(self, ids: list[str]) -> Iterator[Found]:
         """Yields some traces at a time, in order, so that no more of them are in memory."""
@@ -98,8 +93,6 @@ class Tempo:
             return self._asking.get(path, None, _trace)
         except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error
-        except STRANGE as error:
-            raise self._place.told(f"trace {id_} is not as Tempo writes traces: {error}") from error
 
 
 def _hits(answer: dict[str, Any]) -> list[str]:

@@ -113,8 +113,19 @@ class Definition(BaseModel):
             raise ValueError("level: write trace, turn or session; a function grades trials (graders of a case file)")
         if self.criteria is None and not self.steps:
             raise ValueError("it has neither criteria nor steps: write what the judge is to look at")
-        if self.labels is not None:
-            self._check_labels(self.labels)
+        if (labels := self.labels) is not None:
+            if self.scale is not None or self.guide:
+                raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
+            if len(labels) > _MOST_LABELS:
+                count = len(labels)
+                raise ValueError(f"labels: there are {count}, and no judge chooses among more than {_MOST_LABELS}")
+            if len(labels) < 2:
+                raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
+            if UNKNOWN in labels:
+                cure = "take it out, or rename it"
+                raise ValueError(f"labels: a judge that cannot tell says {UNKNOWN!r} by itself; {cure}")
+            if any(not label.strip() for label in labels):
+                raise ValueError("labels: one has no name; write a word, such as rude")
         least, most = self.range
         outside = [f"{number:g}" for number in self.guide if not least <= number <= most]
         if outside:
@@ -124,18 +135,6 @@ class Definition(BaseModel):
                 f"threshold: {self.least_passing:g} does not lie in the scale {least:g}-{most:g}, which it is meant in"
             )
         return self
-
-    def _check_labels(self, labels: Mapping[str, LabelDefinition]) -> None:
-        if self.scale is not None or self.guide:
-            raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
-        if len(labels) > _MOST_LABELS:
-            raise ValueError(f"labels: there are {len(labels)}, and no judge chooses among more than {_MOST_LABELS}")
-        if len(labels) < 2:
-            raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
-        if UNKNOWN in labels:
-            raise ValueError(f"labels: a judge that cannot tell says {UNKNOWN!r} by itself; take it out, or rename it")
-        if any(not label.strip() for label in labels):
-            raise ValueError("labels: one has no name; write a word, such as rude")
 
     @property
     def range(self) -> tuple[float, float]:

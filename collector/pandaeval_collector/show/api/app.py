@@ -39,28 +39,27 @@ def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | N
         responses=DOCUMENTED,
     )
     answer_problems(app)
+
+    def changing() -> list[str]:
+        operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
+        return sorted(f"{method} {path}" for method, path in operations if method != "GET")
+
     names = Names(reads.finder, work.modules)
-    app.include_router(lists(reads, names, work))
-    app.include_router(overview(reads, work, lambda: _changing(app)))
-    app.include_router(labelling(reads, work))
-    app.include_router(history(reads, names))
-    app.include_router(failure_routes(reads, names, work.page is not None))
+    lists(app, reads, names, work)
+    overview(app, reads, work, changing)
+    labelling(app, reads, work)
+    history(app, reads, names)
+    failure_routes(app, reads, names, work.page is not None)
     stored = RunReads(reads.finder.connection)
-    app.include_router(run_reads_routes(reads, stored, names))
+    run_reads_routes(app, reads, stored, names)
     if runs is not None:
-        app.include_router(runs_routes(reads, stored, runs, names))
-        app.include_router(schedule_routes(reads, ScheduleReads(reads.finder.connection), runs))
+        runs_routes(app, reads, stored, runs, names)
+        schedule_routes(app, reads, ScheduleReads(reads.finder.connection), runs)
     if work.page is not None:
-        app.include_router(pages(reads, names, work, version))
+        pages(app, reads, names, work, version)
     told = app.openapi
     app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app
-
-
-def _changing(app: FastAPI) -> list[str]:
-    """Returns the operations that change something, such as ``POST /runs``."""
-    operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
-    return sorted(f"{method} {path}" for method, path in operations if method != "GET")
 
 
 @contextmanager
@@ -69,15 +68,10 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()
-        yield api_app(reads, work(), "0")
+        yield api_app(reads, Work(), "0")
     except (FileNotFoundError, sqlite3.OperationalError) as error:
         raise UserError(
             f"there is no store to be read in {folder} ({error}): name a collector's data directory"
         ) from error
     finally:
         reads.close()
-
-
-def work() -> Work:
-    """Returns the work of a collector that does nothing."""
-    return Work(jobs=dict, spent=float)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.show import API
-from pandaeval_collector.show.api.app import api_app, work
+from pandaeval_collector.show.api.app import api_app
 from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
 
 _HEAD = f"""\
@@ -44,7 +45,7 @@ def document() -> dict[str, Any]:
     """Returns the OpenAPI document."""
     reads = Reads(Finder(Path()))
     try:
-        return api_app(reads, work(), "1").openapi()
+        return api_app(reads, Work(), "1").openapi()
     finally:
         reads.close()
 

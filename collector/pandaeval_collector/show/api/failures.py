@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from pandaeval_collector.show.api.names import Names, one_of
@@ -71,11 +71,10 @@ class FailureGroups(BaseModel):
     items: list[FailureGroup]
 
 
-def failure_routes(reads: Reads, names: Names, has_page: bool) -> APIRouter:
-    """Returns the operations on groups of failures. ``has_page``: whether the collector has a page."""
-    router = APIRouter()
+def failure_routes(app: FastAPI, reads: Reads, names: Names, has_page: bool) -> None:
+    """Adds the operations on groups of failures. ``has_page``: whether the collector has a page."""
 
-    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
+    @app.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
     async def list_(
         request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
     ) -> Response:
@@ -93,7 +92,7 @@ def failure_routes(reads: Reads, names: Names, has_page: bool) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
+    @app.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
     async def one(group_id: str) -> Response:
         def read() -> FailureGroup:
             rows = {row.id: row for row in reads.finder.failure_groups()}
@@ -103,5 +102,3 @@ def failure_routes(reads: Reads, names: Names, has_page: bool) -> APIRouter:
             return FailureGroup.of(rows[id_], has_page)
 
         return await reads.fresh(read)
-
-    return router

@@ -63,19 +63,22 @@ def wanted_of(**given: Any) -> Wanted:
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
 
-def _wanted(**given: Any) -> Wanted:
-    return wanted_of(**given)
+def _default(each: Filter) -> list[str] | None:
+    return [] if each.kind == "pairs" else None
 
 
-def _parameter(each: Filter) -> inspect.Parameter:
-    said = _ANNOTATED[_TYPES[each.kind], Query(description=meaning(each.name))]
-    default: list[str] | None = [] if each.kind == "pairs" else None
-    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=said)
-
-
-_wanted.__signature__ = inspect.Signature([_parameter(each) for each in FILTERS])  # type: ignore[attr-defined]
-
-Filters = Annotated[Wanted, Depends(_wanted)]
+wanted_of.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_default(each),
+            annotation=_ANNOTATED[_TYPES[each.kind], Query(description=meaning(each.name))],
+        )
+        for each in FILTERS
+    ]
+)
+Filters = Annotated[Wanted, Depends(wanted_of)]
 """A parameter of an operation that lists."""
 
 
@@ -89,13 +92,12 @@ class FilterFields(BaseModel):
         return wanted_of(**self.model_dump())
 
 
-def _field(each: Filter) -> Any:
-    default: Any = Field(default_factory=list) if each.kind == "pairs" else None
-    return _ANNOTATED[_TYPES[each.kind], Field(description=meaning(each.name))], default
-
-
+_FIELDS: Any = {
+    each.name: (_ANNOTATED[_TYPES[each.kind], Field(description=meaning(each.name))], _default(each))
+    for each in FILTERS
+}
 RunFilters: type[FilterFields] = create_model(
-    "RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **{each.name: _field(each) for each in FILTERS}
+    "RunFilters", __base__=FilterFields, __doc__=FilterFields.__doc__, **_FIELDS
 )
 """The filters of a run."""
 Window = Annotated[

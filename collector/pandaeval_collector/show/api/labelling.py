@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
@@ -30,12 +30,11 @@ SessionId = Annotated[str | None, Query(max_length=2000, description="About this
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
 
 
-def labelling(reads: Reads, work: Work) -> APIRouter:
-    """Returns the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
-    router = APIRouter()
+def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
+    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
     names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
 
-    @router.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
+    @app.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
     async def listed(
         request: Request,
         trace_id: TraceId = None,
@@ -56,7 +55,7 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
 
     if (drawing := work.drawing) is not None:
 
-        @router.post(
+        @app.post(
             "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
         )
         async def draw_next(asked: DrawBody) -> Drawn:
@@ -66,9 +65,9 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
                 raise ProblemError(422, str(error)) from error
 
     if (annotate := work.annotate) is None:
-        return router
+        return
 
-    @router.post(
+    @app.post(
         "/annotations",
         response_model=Annotation,
         status_code=201,
@@ -82,8 +81,6 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
-
-    return router
 
 
 def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.names import Names
@@ -31,12 +31,11 @@ _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
 
 
-def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
-    """Returns the operations on traces, sessions and results."""
-    router = APIRouter()
+def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
+    """Adds the operations on traces, sessions and results."""
     finder = reads.finder
 
-    @router.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
+    @app.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
     async def traces(
         request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst"
     ) -> Response:
@@ -48,7 +47,7 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
+    @app.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
     async def trace(request: Request, trace_id: str) -> Response:
         def read() -> TraceDetail:
             id_ = names.trace(trace_id)
@@ -62,7 +61,7 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
 
         return await reads.answer(request, read, large=True)
 
-    @router.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
+    @app.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
     async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
         after = position_of(cursor)
 
@@ -72,7 +71,7 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
+    @app.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
     async def session(request: Request, session_id: str) -> Response:
         loop = asyncio.get_running_loop()
 
@@ -93,7 +92,7 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
+    @app.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
     async def results(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Response:
         after = position_of(cursor)
 
@@ -102,5 +101,3 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
             return Results(items=list(page.rows), next=cursor_of(page.next))
 
         return await reads.answer(request, read)
-
-    return router

@@ -50,12 +50,9 @@ def page_app() -> ASGIApp:
     body = html.encode()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Request(scope).method in ("GET", "HEAD")
-        response = (
-            Response(body, headers=headers, media_type="text/html")
-            if asked
-            else Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
-        )
+        response = Response(body, headers=headers, media_type="text/html")
+        if Request(scope).method not in ("GET", "HEAD"):
+            response = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
         await response(scope, receive, send)
 
     return answer
@@ -94,13 +91,22 @@ class Lookouts:
         ``None``: any, where a token is demanded. ``reader``: the application that answers reads of the API; ``None``:
         this process does."""
         self._reads = Reads(Finder(path))
-        self._work, self._runs = work, runs
         self._hosts, self._bounds = hosts, BoundedAnswers()
-        here = Lazy(self._api)
-        self.api: ASGIApp = here if reader is None else _apart(reader, here)
+
+        def make() -> ASGIApp:
+            from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
+
+            return api_app(self._reads, work, VERSION, None if runs is None else lambda: runs)
+
+        here = Lazy(make)
+
+        async def apart(scope: Scope, receive: Receive, send: Send) -> None:
+            await (here if reader is None or scope["method"] not in READING else reader)(scope, receive, send)
+
+        self.api: ASGIApp = apart
         self.routes: list[BaseRoute] = [_All(API, self._guarded(self.api))]
         if work.page is not None:
-            self.routes.append(_Page("/", self._guarded(Lazy(_page))))
+            self.routes.append(_Page("/", self._guarded(Lazy(page_app))))
             self.routes.append(Route(RUNBOOK, runbook))
 
     def add(self, path: str, app: ASGIApp) -> None:
@@ -114,21 +120,6 @@ class Lookouts:
     def _guarded(self, app: ASGIApp) -> ASGIApp:
         app = OwnWrites(self._bounds.bound(app), self._hosts or ())
         return app if self._hosts is None else KnownHosts(app, self._hosts)
-
-    def _api(self) -> ASGIApp:
-        from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
-
-        runs = self._runs
-        return api_app(self._reads, self._work, VERSION, None if runs is None else lambda: runs)
-
-
-def _apart(reads: ASGIApp, writes: ASGIApp) -> ASGIApp:
-    """Returns an application that passes reading requests to ``reads`` and all others to ``writes``."""
-
-    async def apart(scope: Scope, receive: Receive, send: Send) -> None:
-        await (reads if scope["method"] in READING else writes)(scope, receive, send)
-
-    return apart
 
 
 class _All(Mount):
@@ -144,10 +135,6 @@ class _Page(Route):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
-
-
-def _page() -> ASGIApp:
-    return page_app()
 
 
 class KnownHosts:

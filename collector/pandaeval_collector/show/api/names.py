@@ -5,7 +5,7 @@ What is unknown is refused with what was probably meant: a question that matches
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -32,15 +32,21 @@ class Names:
         for column in ("agent", "service", "environment"):
             if (name := getattr(wanted, column)) is not None:
                 self._check(column, name)
-        for pair in wanted.attribute:
-            self._check_attribute(pair)
+        for key in (pair.partition("=")[0] for pair in wanted.attribute):
+            if key not in (known := self._finder.attribute_keys()):
+                none = "no trace has a listed attribute; store.listed_attributes says which are"
+                raise ProblemError(422, unknown("attribute", key, known, none))
         metric = None if wanted.metric is None else self.metric(wanted.metric)
-        session = None if wanted.session is None else self._begun(wanted.session, self._finder.sessions_from)
+        session = None if wanted.session is None else self._session(wanted.session)
         return replace(wanted, metric=metric, session=session or wanted.session)
 
     def metric(self, name: str) -> str:
         """Returns the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
-        found = self._metrics.select(name) or self._stored.select(name)
+        found = self._metrics.select(name)
+        if not found:  # those that have results, such as metrics of a module that is no longer configured
+            series = [each.attributes for each in self._finder.counters(_COUNTER)]
+            stored = {(str(each.get("pandaeval.level")), str(each.get("gen_ai.evaluation.name"))) for each in series}
+            found = MetricNames(stored).select(name)
         if len(found) > 1:
             raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(found)}")
         if not found:
@@ -59,41 +65,29 @@ class Names:
             raise ProblemError(400, "the id of a trace has 32 hex digits, of which the first few are enough")
         if len(written) == 32:
             return bytes.fromhex(written)
-        found = self._begun(written, self._finder.traces_from)
+        found = one_of(written, self._finder.traces_from(written, _SHOWN))
         if found is None:
             raise ProblemError(404, NO_TRACE)
         return bytes.fromhex(found)
 
     def session(self, text: str) -> str:
         """Returns the session id that is ``text``, else the one that begins so. Raises :class:`ProblemError`."""
-        if (found := self._begun(text, self._finder.sessions_from)) is None:
+        if (found := self._session(text)) is None:
             raise ProblemError(404, NO_SESSION)
         return found
 
-    def _begun(self, text: str, read: Callable[[str, int], list[str]]) -> str | None:
-        return one_of(text, read(text, _SHOWN))
+    def _session(self, text: str) -> str | None:
+        return one_of(text, self._finder.sessions_from(text, _SHOWN))
 
     @cached_property
     def _metrics(self) -> MetricNames:
         return MetricNames((metric.level, metric.name) for metric in registry(self._modules).values())
-
-    @property
-    def _stored(self) -> MetricNames:
-        """The names of metrics that have results, such as those of a module that is no longer configured."""
-        said = (series.attributes for series in self._finder.counters(_COUNTER))
-        return MetricNames({(str(e.get("pandaeval.level")), str(e.get("gen_ai.evaluation.name"))) for e in said})
 
     def _check(self, column: str, name: str) -> None:
         known = self._finder.names()[column]
         if name in known or self._finder.is_named(column, name):  # type: ignore[arg-type]
             return
         raise ProblemError(422, unknown(column, name, known))
-
-    def _check_attribute(self, pair: str) -> None:
-        key, known = pair.partition("=")[0], self._finder.attribute_keys()
-        if key not in known:
-            none = "no trace has a listed attribute; store.listed_attributes says which are"
-            raise ProblemError(422, unknown("attribute", key, known, none))
 
 
 def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 from pandaeval_collector.show.api.filters import Filters
@@ -37,11 +37,10 @@ class History(BaseModel):
     items: list[TimeBucket] = Field(description=f"At most {_MOST}, the newest.")
 
 
-def history(reads: Reads, names: Names) -> APIRouter:
-    """Returns the operation on runs and failures over time."""
-    router = APIRouter()
+def history(app: FastAPI, reads: Reads, names: Names) -> None:
+    """Adds the operation on runs and failures over time."""
 
-    @router.get("/history", response_model=History, summary="Runs and failures over time")
+    @app.get("/history", response_model=History, summary="Runs and failures over time")
     async def over_time(request: Request, wanted: Filters, step: Step = 1.0) -> Response:
         def read() -> History:
             asked, width = names.wanted(wanted), int(step * _HOUR_MS)
@@ -59,8 +58,6 @@ def history(reads: Reads, names: Names) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    return router
-
 
 _COUNTER = "pandaeval.evaluations"
 
@@ -69,11 +66,10 @@ class Metrics(RootModel[list[MetricShape]]):
     """All metrics."""
 
 
-def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRouter:
-    """Returns the operations on rates and metrics. ``can``: lists the API's operations that change something."""
-    router = APIRouter()
+def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]]) -> None:
+    """Adds the operations on rates and metrics. ``can``: lists the API's operations that change something."""
 
-    @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
+    @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
         raised = await reads.run(work.component_errors)
 
@@ -99,7 +95,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
         return await reads.answer(request, read, beside=raised)
 
-    @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
+    @app.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
         names = [name for name in MetricShape.model_fields if name != "threshold"]
         shown = [
@@ -107,8 +103,6 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
             for each, threshold in work.metrics
         ]
         return await reads.answer(request, lambda: Metrics(shown))
-
-    return router
 
 
 def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:

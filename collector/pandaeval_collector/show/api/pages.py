@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 
 from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, cursor_of, position_of, within
 from pandaeval_collector.show.api.names import Names
@@ -36,12 +36,12 @@ Measured = Annotated[bool, Query(description="With latency, tokens and cost of e
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 
 
-def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
-    """Returns the page's operations."""
-    router, find = APIRouter(prefix="/page"), reads.finder
+def pages(app: FastAPI, reads: Reads, names: Names, work: Work, version: str) -> None:
+    """Adds the page's operations."""
+    find = reads.finder
     about = ReportOrigin(version=version, judge=work.judge, modules=work.modules)
 
-    @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
+    @app.get("/page/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
     async def index(
         request: Request,
         wanted: Filters,
@@ -76,7 +76,7 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/incidents", response_model=PageIncidents, summary="What failed in a window, by cause and over time")
+    @app.get("/page/incidents", response_model=PageIncidents, summary="What failed in a window, by cause and over time")
     async def failing(
         request: Request, wanted: Filters, window: Window = "24h", measured: Measured = False, limit: Limit = 50
     ) -> Response:
@@ -108,7 +108,7 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
+    @app.get("/page/session", response_model=PageSession, summary="A session, as the page shows it")
     async def session(request: Request, id: SessionId) -> Response:
         def read() -> PageSession:
             id_ = names.session(id)
@@ -121,7 +121,7 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
+    @app.get("/page/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
     async def trace(request: Request, trace_id: str) -> Response:
         def read() -> PageTrace:
             id_ = names.trace(trace_id)
@@ -139,5 +139,3 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
             return PageTrace(index=page, detail=None if held is None else found, results=results)
 
         return await reads.answer(request, read, large=True)
-
-    return router

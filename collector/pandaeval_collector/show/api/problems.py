@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -55,28 +56,22 @@ def document_problems(document: dict[str, Any]) -> dict[str, Any]:
 def answer_problems(app: FastAPI) -> None:
     """Makes the application answer every error as a problem."""
 
-    async def problem(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, ProblemError)
-        return refusal(error.status, error.detail)
-
-    async def invalid(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
+    def invalid(error: RequestValidationError) -> JSONResponse:
         faults = (f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors())
         return refusal(422, one_printable_line("; ".join(faults))[:2000])
 
-    async def slow(_: Request, error: Exception) -> JSONResponse:
-        return refusal(503, str(error), {"retry-after": "10"})
+    def unreadable(error: sqlite3.Error) -> JSONResponse:
+        what = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
+        return refusal(503, what, {"retry-after": "10"})
 
-    async def unreadable(_: Request, error: Exception) -> JSONResponse:
-        told = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
-        return refusal(503, told, {"retry-after": "10"})
+    def handle(kind: type[Exception], answer: Callable[[Any], JSONResponse]) -> None:
+        async def handler(_: Request, error: Exception) -> JSONResponse:
+            return answer(error)
 
-    async def http(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return refusal(error.status_code, str(error.detail), error.headers)
+        app.add_exception_handler(kind, handler)
 
-    app.add_exception_handler(ProblemError, problem)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(TooSlowError, slow)
-    app.add_exception_handler(sqlite3.Error, unreadable)
-    app.add_exception_handler(HTTPException, http)
+    handle(ProblemError, lambda error: refusal(error.status, error.detail))
+    handle(RequestValidationError, invalid)
+    handle(TooSlowError, lambda error: refusal(503, str(error), {"retry-after": "10"}))
+    handle(sqlite3.Error, unreadable)
+    handle(HTTPException, lambda error: refusal(error.status_code, str(error.detail), error.headers))

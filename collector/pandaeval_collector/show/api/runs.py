@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import FastAPI, Header, Query, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
@@ -43,18 +43,17 @@ Key = Annotated[
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
-def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
-    """Returns the operations that read runs, whether or not a collector works on them."""
-    router = APIRouter()
+def run_reads_routes(app: FastAPI, reads: Reads, stored: RunReads, names: Names) -> None:
+    """Adds the operations that read runs, whether or not a collector works on them."""
 
-    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
+    @app.get("/runs", response_model=RunList, summary="Runs, newest first")
     async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
         before = position_of(cursor)
         rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
         more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
         return RunList(items=[*map(RunShape.of, rows[:limit])], next=more)
 
-    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
+    @app.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
     async def compare(
         a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
     ) -> Comparison:
@@ -64,11 +63,11 @@ def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
 
         return await reads.run(read)
 
-    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
+    @app.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
     async def show(run_id: str) -> RunDetail:
         return await reads.run(lambda: RunDetail.read(stored, _run(stored, run_id)))
 
-    @router.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
+    @app.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
     async def results(
         run_id: str,
         cursor: CursorText = None,
@@ -85,14 +84,11 @@ def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
 
         return await reads.run(read)
 
-    return router
 
+def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> None:
+    """Adds the operations that start and change runs, for a collector that works on runs."""
 
-def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> APIRouter:
-    """Returns the operations that start and change runs, for a collector that works on runs."""
-    router = APIRouter()
-
-    @router.post(
+    @app.post(
         "/runs",
         response_model=RunShape | DryRun,
         status_code=201,
@@ -115,11 +111,11 @@ def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names:
         response.status_code = 201 if new else 200
         return RunShape.of(run)
 
-    @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
+    @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
         return await changed(run_id, Runs.cancel, "has ended already, or stands beside live judging (judge.shadow)")
 
-    @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
+    @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:
         return await changed(run_id, Runs.retry, "has nothing to retry, or has not ended")
 
@@ -131,19 +127,16 @@ def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names:
             raise ProblemError(409, f"run {id_} {otherwise}")
         return RunShape.of(run)
 
-    return router
 
+def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> None:
+    """Adds the operations on schedules. ``runs``: gives the collector's runs, to change something."""
 
-def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> APIRouter:
-    """Returns the operations on schedules. ``runs``: gives the collector's runs, to change something."""
-    router = APIRouter()
-
-    @router.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
+    @app.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
     async def list_() -> ScheduleList:
         rows = await reads.run(lambda: [ScheduleShape.read(stored, each) for each in stored.all()])
         return ScheduleList(items=rows)
 
-    @router.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
+    @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
@@ -153,17 +146,17 @@ def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs
             raise _refused(error) from error
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
-    @router.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
+    @app.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs().store.schedules.remove(schedule_id)):
             raise _no_schedule(schedule_id)
 
-    @router.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
+    @app.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
     async def pause(schedule_id: str) -> ScheduleShape:
         """It does not fire until it is resumed."""
         return await paused(schedule_id, True)
 
-    @router.post("/schedules/{schedule_id}/resume", response_model=ScheduleShape)
+    @app.post("/schedules/{schedule_id}/resume", response_model=ScheduleShape)
     async def resume(schedule_id: str) -> ScheduleShape:
         """It fires again; what came meanwhile is in its next run."""
         return await paused(schedule_id, False)
@@ -178,8 +171,6 @@ def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs
             return ScheduleShape.read(stored, schedule)
 
         return await reads.run(read)
-
-    return router
 
 
 def _run(stored: RunReads, id_: str) -> RunRow:

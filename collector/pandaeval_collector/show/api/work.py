@@ -34,8 +34,8 @@ class Work:
     in one transaction. These three are ``None`` where no collector runs. ``component_errors``: how often each
     component, by kind and name, raised since the collector began."""
 
-    jobs: Callable[[], dict[str, int]]
-    spent: Callable[[], float]
+    jobs: Callable[[], dict[str, int]] = dict
+    spent: Callable[[], float] = float
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     annotate: Callable[[Sequence[HumanLabel]], Future[Fates]] | None = None
     drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None

@@ -34,7 +34,14 @@ class OwnWrites:
             await self._app(scope, receive, send)
             return
         try:
-            self._check(Headers(scope=scope))
+            headers = Headers(scope=scope)
+            site, length = headers.get("sec-fetch-site"), headers.get("content-length", "0")
+            if not is_own_origin(headers.getlist("origin"), headers.get("host", ""), site, self._allowed):
+                raise _RefusedError(403, ORIGIN_TOLD)
+            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                raise _RefusedError(415, "send JSON, with the header content-type: application/json")
+            if length.isdecimal() and int(length) > MOST_BYTES:
+                raise _RefusedError(413, _TOO_LARGE)
             body = await asyncio.wait_for(_body(receive), _BODY_S)
         except _RefusedError as problem:
             await refusal(*problem.args)(scope, receive, send)
@@ -42,19 +49,12 @@ class OwnWrites:
         except TimeoutError:
             await refusal(408, "the body did not arrive in time")(scope, receive, send)
             return
-        await self._app(scope, _said_again(body, receive), send)
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    def _check(self, headers: Headers) -> None:
-        if not self._is_own(headers):
-            raise _RefusedError(403, ORIGIN_TOLD)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise _RefusedError(415, "send JSON, with the header content-type: application/json")
-        if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BYTES:
-            raise _RefusedError(413, _TOO_LARGE)
+        async def again() -> Message:
+            return messages.pop() if messages else await receive()
 
-    def _is_own(self, headers: Headers) -> bool:
-        site = headers.get("sec-fetch-site")
-        return is_own_origin(headers.getlist("origin"), headers.get("host", ""), site, self._allowed)
+        await self._app(scope, again, send)
 
 
 _TOO_LARGE = f"the body is larger than {MOST_BYTES // 1024} KiB"
@@ -71,13 +71,3 @@ async def _body(receive: Receive) -> bytes:
             raise _RefusedError(413, _TOO_LARGE)
         if not message.get("more_body", False):
             return bytes(body)
-
-
-def _said_again(body: bytes, receive: Receive) -> Receive:
-    """Returns a ``receive`` that gives the body once, and then what the given one does."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -28,50 +28,46 @@ from pandaeval_otel.model import Trace
 # when one of them is looked at. The page builds itself from it by ``textContent`` alone.
 _BLOCK = 256 * 1024
 """Bytes of JSON in a block."""
+_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
     """Writes the page, and returns its size in bytes. ``details``: pairs of a trace's position and details, in the
     report's order. They are read one by one, so memory does not grow with them."""
     head, foot = file_shell().split("<!-- data -->")
-    size = _put(out, head)
     blocks: dict[int, int] = {}
-    for number, (members, data) in enumerate(_blocks(details)):
-        blocks.update(dict.fromkeys(members, number))
-        size += _put(out, _embedded(f"block-{number}", data))
-    traces = [{**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])]
-    size += _put(out, _embedded("index", clean_json(orjson.dumps({**index, "traces": traces}, option=_LENIENT))))
-    return size + _put(out, foot)
-
-
-def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[tuple[list[int], bytes]]:
-    members: list[int] = []
-    parts: list[bytes] = []
     size = 0
+
+    def put(text: str) -> None:
+        nonlocal size
+        size += len(text.encode())
+        out.write(text)
+
+    def embed(name: str, data: bytes) -> None:
+        packed = base64.b64encode(zlib.compress(data, 6)).decode()  # base64 cannot end the element
+        put(f'<script type="application/octet-stream" id="{name}">{packed}</script>\n')
+
+    put(head)
+    for number, block in enumerate(_blocks(details)):
+        blocks.update(dict.fromkeys(block, number))
+        embed(f"block-{number}", b"{%s}" % b",".join(block.values()))
+    traces = [{**trace, "block": blocks[at]} if at in blocks else trace for at, trace in enumerate(index["traces"])]
+    embed("index", clean_json(orjson.dumps({**index, "traces": traces}, option=_LENIENT)))
+    put(foot)
+    return size
+
+
+def _blocks(details: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[int, bytes]]:
+    """Yields details by position, each as a member of a JSON object, as many at a time as make a block."""
+    block, size = dict[int, bytes](), 0
     for at, each in details:
-        part = b'"%d":%s' % (at, clean_json(orjson.dumps(each, option=_LENIENT)))
-        members.append(at)
-        parts.append(part)
-        size += len(part)
+        block[at] = b'"%d":%s' % (at, clean_json(orjson.dumps(each, option=_LENIENT)))
+        size += len(block[at])
         if size >= _BLOCK:
-            yield members, b"{%s}" % b",".join(parts)
-            members, parts, size = [], [], 0
-    if parts:
-        yield members, b"{%s}" % b",".join(parts)
-
-
-_LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-
-
-def _embedded(name: str, data: bytes) -> str:
-    """Returns an HTML element that holds data as base64, which cannot end the element."""
-    packed = base64.b64encode(zlib.compress(data, 6)).decode()
-    return f'<script type="application/octet-stream" id="{name}">{packed}</script>\n'
-
-
-def _put(out: TextIO, text: str) -> int:
-    out.write(text)
-    return len(text.encode())
+            yield block
+            block, size = {}, 0
+    if block:
+        yield block
 
 
 MAX_DETAILED = 10_000
@@ -133,7 +129,8 @@ class Report:
             row.number = number
         others = [held for early in self._early.values() for held in early]
         made = index(rows, self._sessions, order, others, about)
-        return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
+        details = (with_results(self._spool.get(row.place), row.results.values()) for row in detailed)
+        return write_page(out, made, zip((row.number for row in detailed), details, strict=True))
 
     @property
     def _room(self) -> int:
@@ -146,11 +143,8 @@ class Report:
             row.add(early)
         self._rows[facts["id"]] = row
         if facts.get("session") is not None:
-            self._session(facts["session"]).trace_ids.add(facts["id"])
+            self._session(facts["session"])
         return row
-
-    def _detail(self, row: ReportTrace) -> dict[str, Any]:
-        return with_results(self._spool.get(row.place), row.results.values())
 
     def _session(self, session_id: str) -> ReportSession:
         return self._sessions.setdefault(session_id, ReportSession(session_id))

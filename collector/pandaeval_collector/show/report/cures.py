@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_collector.base.untrusted.silence import says_something
@@ -33,36 +33,33 @@ _SAID = {"problem_found": "problem found", "no_problem_found": "no problem found
 
 def is_judged(outcomes: Outcomes) -> bool:
     """Returns whether the success of any task was judged."""
-    return any(count for (key, outcome, _), count in outcomes.items() if (key, outcome) == (TASK, "scored"))
+    return _judged(outcomes) > 0
+
+
+def _judged(outcomes: Outcomes) -> int:
+    return sum(count for (key, outcome, _), count in outcomes.items() if (key, outcome) == (TASK, "scored"))
 
 
 def unasked(outcomes: Outcomes, traces: int, judge: str | None) -> str:
     """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
-    if not traces:
+    scored = _judged(outcomes)
+    if not traces or scored >= traces:
         return ""
-    scored = sum(count for (key, outcome, _), count in outcomes.items() if (key, outcome) == (TASK, "scored"))
     if scored:
-        return "" if scored >= traces else f"Task success was judged in {scored:,} of {traces:,} runs."
-    return f"Task success was not judged: {_why(outcomes, judge)}.{_known(outcomes)}"
-
-
-def _why(outcomes: Outcomes, judge: str | None) -> str:
-    if judge is None:
-        return "no model is configured (--model, or judge.model)"
+        return f"Task success was judged in {scored:,} of {traces:,} runs."
     whys = Counter({why: count for (key, outcome, why), count in outcomes.items() if key == TASK and why})
-    if whys:
-        return "no run has a verdict (" + ", ".join(f"{why} {count}" for why, count in whys.most_common()) + ")"
-    return "task_completion was not asked (metrics.enabled, or judge.only leaves these runs out)"
-
-
-def _known(outcomes: Outcomes) -> str:
+    if judge is None:
+        reason = "no model is configured (--model, or judge.model)"
+    elif whys:
+        reason = "no run has a verdict (" + ", ".join(f"{why} {count}" for why, count in whys.most_common()) + ")"
+    else:
+        reason = "task_completion was not asked (metrics.enabled, or judge.only leaves these runs out)"
     asked = {key for key, _, _ in outcomes}
-    tells = [told for key, told in _TELLS.items() if key in asked]
-    if not tells:
-        return ""
-    told = tells[0] if len(tells) == 1 else f"{', '.join(tells[:-1])} and {tells[-1]}"
-    return f" What was scored without a model finds {told}; not whether a task was done, or an answer is right."
+    tells = [text for key, text in _TELLS.items() if key in asked]
+    known = f"{', '.join(tells[:-1])} and {tells[-1]}" if len(tells) > 1 else "".join(tells)
+    without = f" What was scored without a model finds {known}; not whether a task was done, or an answer is right."
+    return f"Task success was not judged: {reason}.{without if tells else ''}"
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
@@ -129,7 +126,9 @@ def no_content_cure(trace: Trace) -> str:
         return _NO_ANSWER
     if trace.input is not None and trace.output is not None:
         return _PARTS if says_something(trace.input) and says_something(trace.output) else _NO_CONTENT
-    how = capture_cure((*_scopes(trace), *trace.dialects))
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)  # their instrumentations come first
+    scopes = dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))
+    how = capture_cure((*scopes, *trace.dialects))
     if trace.input is None and trace.output is None:
         return f"Content capture is off in service {trace.service!r}: {how}."
     what = "no user input" if trace.input is None else "no answer"
@@ -145,9 +144,3 @@ def listed_cure(facts: Mapping[str, Any]) -> str:
     if given is not None and said is not None:
         return _PARTS
     return _NO_ANSWER if said is None and "error" in facts else ""
-
-
-def _scopes(trace: Trace) -> Iterable[str]:
-    """Returns the instrumentation scopes of a trace, those of model calls, agents and workflows first."""
-    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
-    return dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))

@@ -50,13 +50,8 @@ def groups(rows: Sequence[Mapping[str, Any]], cycles: Sequence[Mapping[str, Any]
                 "first": span[0] if span else None,
                 "last": span[1] if span else None,
                 "calls": calls,
-                "kind": cycle["kind"],
-                "rounds": cycle["rounds"],
-                "tools": list(cycle["tools"]),
-                "agents": list(cycle["agents"]),
+                **{name: cycle[name] for name in ("kind", "rounds", "tools", "agents", "seconds", "tokens")},
                 "wasted": cycle["wasted_calls"],
-                "seconds": cycle["seconds"],
-                "tokens": cycle["tokens"],
             }
         )
     return found

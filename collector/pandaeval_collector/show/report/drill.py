@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pandaeval_collector.show.report.shell import safe, still_page, table
@@ -17,78 +17,66 @@ _MEANING = (
 def page(told: Mapping[str, Any], source: str) -> str:
     """Returns the whole HTML page. ``told``: the JSON object of a drill; ``source``: where its runs were read."""
     faults = {name: each for name, each in told["faults"].items() if each["n"]}
-    missing = {name: each for name, each in told["faults"].items() if not each["n"]}
     planted = sum(each["n"] for each in faults.values())
+    missing = [
+        (name, "; ".join(f"{why} ({count:,})" for why, count in each["not_applicable"].items()))
+        for name, each in told["faults"].items()
+        if not each["n"]
+    ]
+    head = ("fault", "family", "copies", "right", "95 %", "failed", "cannot tell", "at the right step", "by")
+    untouched = ((name, f"{each['n']:,}", percent(each), interval(each)) for name, each in told["untouched"].items())
     body = [
         "<h1>Fire drill</h1>",
         f'<p class="lead">{planted:,} faults in copies of {told["good"]:,} runs that look good, of {told["runs"]:,} '
         f"read from {safe(source)}</p>",
         f"<p>{_MEANING}</p>",
         "<h2>What is found, the least right first</h2>",
-        f'<div class="card scroll figures">{_noticed(faults)}</div>',
+        _card(head, fault_rows(faults)),
         "<h2>Untouched runs that metrics fail</h2>",
-        f'<div class="card scroll figures">{_untouched(told["untouched"])}</div>',
+        _card(("metric", "runs", "failed", "95 %"), untouched),
         *(_judge(told["judge"]) if "judge" in told else ()),
         "<h2>An example of each</h2>",
         *(part for name, each in faults.items() for part in _example(name, each)),
         "<h2>Not applicable</h2>" if missing else "",
-        f'<div class="card scroll figures">{_missing(missing)}</div>' if missing else "",
+        _card(("fault", "why"), missing) if missing else "",
     ]
     return still_page("Fire drill", body)
 
 
-def _noticed(faults: Mapping[str, Any]) -> str:
-    head = ("fault", "family", "copies", "right", "95 %", "failed", "cannot tell", "at the right step", "by")
-    rows = (
-        (
-            name,
-            each["family"],
-            f"{each['n']:,}",
-            _percent(each["right"]),
-            _interval(each["right"]),
-            _percent(each["noticed"]),
-            _percent(each["could_not_tell"]),
-            _percent(each["blamed"]),
-            ", ".join(f"{metric} {_percent(share)}" for metric, share in each["by_metric"].items()),
+def fault_rows(faults: Mapping[str, Any], to: str = " to ", most: int | None = None) -> Iterator[tuple[str, ...]]:
+    """Yields a row of figures on each fault. ``to``: what stands between the ends of an interval; ``most``: how many of
+    the metrics that noticed it are named."""
+    for name, each in faults.items():
+        by = ", ".join(f"{metric} {percent(share)}" for metric, share in [*each["by_metric"].items()][:most])
+        shares = (percent(each[key]) for key in ("noticed", "could_not_tell", "blamed"))
+        right = percent(each["right"]), interval(each["right"], to)
+        yield name, each["family"], f"{each['n']:,}", *right, *shares, by
+
+
+def judged_rows(metrics: Mapping[str, Any], to: str = " to ") -> Iterator[tuple[str, ...]]:
+    """Yields a row of figures on each judged metric."""
+    for name, each in metrics.items():
+        shares = (
+            shown for key in ("noticed", "lower", "alarms") for shown in (percent(each[key]), interval(each[key], to))
         )
-        for name, each in faults.items()
-    )
-    return table(head, rows)
+        yield name, f"{each['noticed']['n']:,}", *shares, f"{each['not_judged']:,}"
 
 
-def _untouched(shares: Mapping[str, Any]) -> str:
-    rows = ((metric, f"{share['n']:,}", _percent(share), _interval(share)) for metric, share in shares.items())
-    return table(("metric", "runs", "failed", "95 %"), rows)
-
-
-def _judge(told: Mapping[str, Any]) -> Iterator[str]:
+def _judge(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yields the section on the judge's verdicts about some copies, beside the metrics without a model."""
-    yield f"<h2>{safe(', '.join(told['models']))} as a judge</h2>"
+    yield f"<h2>{safe(', '.join(figures['models']))} as a judge</h2>"
     yield (
-        f"<p>{told['copies']:,} of the copies and their originals; {told['not_judged']:,} could not be judged, since a "
-        "call failed or the budget ended. Noticed: the judge passes the original and fails the copy.</p>"
+        f"<p>{figures['copies']:,} of the copies and their originals; {figures['not_judged']:,} could not be judged, "
+        "since a call failed or the budget ended. Noticed: the judge passes the original and fails the copy.</p>"
     )
     head = ("metric", "pairs", "noticed", "95 %", "copy scored lower", "95 %", "original fails", "95 %", "not judged")
-    rows = (
-        (
-            name,
-            f"{each['noticed']['n']:,}",
-            *(shown(each[key]) for key in ("noticed", "lower", "alarms") for shown in (_percent, _interval)),
-            f"{each['not_judged']:,}",
-        )
-        for name, each in told["metrics"].items()
-    )
-    yield f'<div class="card scroll figures">{table(head, rows)}</div>'
-    shares = ((name, _percent(share), _interval(share)) for name, share in told["noticed"].items())
-    yield f'<div class="card scroll figures">{table(("noticed", "of the copies", "95 %"), shares)}</div>'
+    yield _card(head, judged_rows(figures["metrics"]))
+    shares = ((name, percent(share), interval(share)) for name, share in figures["noticed"].items())
+    yield _card(("noticed", "of the copies", "95 %"), shares)
 
 
-def _missing(faults: Mapping[str, Any]) -> str:
-    rows = (
-        (name, "; ".join(f"{why} ({count:,})" for why, count in each["not_applicable"].items()))
-        for name, each in faults.items()
-    )
-    return table(("fault", "why"), rows)
+def _card(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    return f'<div class="card scroll figures">{table(head, rows)}</div>'
 
 
 def _example(name: str, each: Mapping[str, Any]) -> Iterator[str]:
@@ -103,9 +91,11 @@ def _example(name: str, each: Mapping[str, Any]) -> Iterator[str]:
         yield f'<p class="lead">{safe(one["what"].rstrip("."))}: {safe("; ".join(said))}</p>'
 
 
-def _percent(share: Mapping[str, Any]) -> str:
+def percent(share: Mapping[str, Any]) -> str:
+    """Writes a share in whole percent."""
     return "–" if share["share"] is None else f"{share['share']:.0%}"
 
 
-def _interval(share: Mapping[str, Any]) -> str:
-    return "–" if share["low"] is None else f"{share['low']:.0%} to {share['high']:.0%}"
+def interval(share: Mapping[str, Any], to: str = " to ") -> str:
+    """Writes the interval of a share."""
+    return "–" if share["low"] is None else f"{share['low']:.0%}{to}{share['high']:.0%}"

@@ -13,7 +13,7 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import gravity, severity_of
 from pandaeval_collector.store.failures.live import plain
-from pandaeval_collector.store.incidents import AgentBucket, FailedResult
+from pandaeval_collector.store.found import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""

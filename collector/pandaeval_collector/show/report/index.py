@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +51,7 @@ class Ranked:
     @property
     def rank(self) -> tuple[bool, float, int, str]:
         """The key by which sessions and traces are sorted, worst first (see :func:`rank`)."""
-        held = [*self.rows, *([self.session] if self.session else [])]
+        held: list[ReportTrace | ReportSession] = [*self.rows, *filter(None, [self.session])]
         name = self.session.session_id if self.session else self.rows[0].facts["id"]
         failures = sum(each.failures for each in held)
         return rank(any(each.failed for each in held), min(each.badness for each in held), failures, name)
@@ -79,15 +79,14 @@ def index(
 ) -> dict[str, Any]:
     """Returns JSON-ready data; traces and sessions refer to each other by position. ``order``: worst first, a session
     as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
-    outcomes = _outcomes([*rows, *sessions.values()])
+    results = [result for unit in (*rows, *sessions.values()) for result in unit.results.values()]
+    outcomes = Counter((made["metric"], made["outcome"], made.get("why", "")) for made in (r.short for r in results))
     places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
         "about": {name: getattr(about, name) for name in ReportOrigin.__slots__ if name != "modules"},
-        "metrics": _metrics(
-            [r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others], about.modules
-        ),
+        "metrics": _metrics([*results, *others], about.modules),
         "others": [{**_whole(result), "unit": excerpt(result.unit, 200)} for result in others],
         "sessions": [
             {
@@ -97,24 +96,20 @@ def index(
             }
             for session in sessions.values()
         ],
-        "traces": [{**_trace(row, positions), "rank": places[row.number]} for row in rows],
+        "traces": [
+            {
+                **row.facts,
+                **({"session": positions[row.facts["session"]]} if "session" in row.facts else {}),
+                "results": [result.short for result in row.results.values()],
+                "rank": places[row.number],
+            }
+            for row in rows
+        ],
         "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
         "unscored": _unscored(rows, sessions.values()),
         "unasked": unasked(outcomes, len(rows), about.judge),
         "judged": is_judged(outcomes),
     }
-
-
-def _trace(row: ReportTrace, positions: Mapping[str, int]) -> dict[str, Any]:
-    facts = dict(row.facts)
-    if "session" in facts:
-        facts["session"] = positions[facts["session"]]
-    return {**facts, "results": [result.short for result in row.results.values()]}
-
-
-def _outcomes(units: Iterable[ReportTrace | ReportSession]) -> Counter[tuple[str, str, str]]:
-    results = (result.short for unit in units for result in unit.results.values())
-    return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in results)
 
 
 def _of_session(result: ShownResult) -> dict[str, Any]:
@@ -134,40 +129,40 @@ def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[s
     """Returns each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
     scores code or a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
-    judges: dict[str, set[str]] = {}
-    scored_by: dict[str, Counter[str]] = {}
+    judges: defaultdict[str, set[str]] = defaultdict(set)
+    scored_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for result in results:
         key = result.short["metric"]
         thresholds.setdefault(key, result.full.get("threshold"))
-        judges.setdefault(key, set()).update([result.full["model"]] if "model" in result.full else [])
-        scored_by.setdefault(key, Counter()).update([result.full["by"]] if result.is_scored else [])
+        judges[key].update([result.full["model"]] if "model" in result.full else [])
+        scored_by[key].update([result.full["by"]] if result.short["outcome"] == "scored" else [])
     known = registry(modules)
-    return {
-        key: {
-            "name": key.partition(".")[2],
-            "level": key.partition(".")[0],
-            "kind": known[key].kind if key in known else None,
-            "question": known[key].question if key in known else "",
-            "needs": known[key].needs if key in known else "",
+    made = {}
+    for key in sorted({*known, *thresholds}):
+        metric, (level, _, name) = known.get(key), key.partition(".")
+        made[key] = {
+            "name": name,
+            "level": level,
+            "kind": None if metric is None else metric.kind,
+            "question": "" if metric is None else metric.question,
+            "needs": "" if metric is None else metric.needs,
             "threshold": thresholds.get(key),
-            "models": sorted(judges.get(key, ())),
-            "scored_by": scored_by.get(key, {}),
+            "models": sorted(judges[key]),
+            "scored_by": scored_by[key],
             "asked": key in thresholds,
         }
-        for key in sorted({*known, *thresholds})
-    }
+    return made
 
 
 def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) -> list[dict[str, Any]]:
     """Returns unscored results grouped by why and cure, largest group first."""
-    found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
-    for row in rows:
-        for result in _without_score(row):
-            why, reads_more = result.short["why"], result.full["by"] != "embedding"
-            found.setdefault((why, cure(why, row.cure, reads_more)), []).append((result, row))
-    for session in sessions:
-        for result in _without_score(session):
-            found.setdefault((result.short["why"], cure(result.short["why"], None)), []).append((result, None))
+    found: defaultdict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = defaultdict(list)
+    for unit in (*rows, *sessions):
+        trace = unit if isinstance(unit, ReportTrace) else None
+        for result in unit.results.values():
+            if result.short["outcome"] == "unscored":
+                why, reads_more = result.short["why"], trace is not None and result.full["by"] != "embedding"
+                found[why, cure(why, None if trace is None else trace.cure, reads_more)].append((result, trace))
     entries = (
         {
             "why": why,
@@ -181,7 +176,3 @@ def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) ->
         for (why, text), held in found.items()
     )
     return sorted(entries, key=lambda entry: -entry["count"])
-
-
-def _without_score(unit: ReportTrace | ReportSession) -> list[ShownResult]:
-    return [result for result in unit.results.values() if result.short["outcome"] == "unscored"]

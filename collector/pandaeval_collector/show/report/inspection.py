@@ -7,6 +7,8 @@ from typing import Any
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_otel.model import Captured, Span, Trace
 
+_OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
+
 
 def describe(trace: Trace) -> dict[str, Any]:
     """Returns the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
@@ -23,20 +25,9 @@ def describe(trace: Trace) -> dict[str, Any]:
         "input": trace.input,
         "output": trace.output,
         "turns": [{"user": turn.user, "assistant": turn.assistant} for turn in trace.turns],
-        "tool_calls": [
-            {
-                "id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                "result": call.result,
-                "error": call.error,
-                "span_id": call.span_id,
-                "agent": call.agent,
-            }
-            for call in trace.tool_calls
-        ],
+        "tool_calls": [{name: getattr(call, name) for name in _OF_CALL} for call in trace.tool_calls],
         "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in trace.tools
+            {name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in trace.tools
         ],
         "reasoning": list(trace.reasoning),
         "llm_calls": trace.llm_calls,

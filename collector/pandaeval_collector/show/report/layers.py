@@ -11,22 +11,21 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
-from types import TracebackType
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import indent as indent_xml
 
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.show.report.spool import Spool
 
-CORRECT = "trial_correct"
-Result = Mapping[str, Any]
-"""A result as its JSON object."""
-_KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
-Place = tuple[int, int]
 LAYERS = ("reasoning", "action", "outcome")
+CORRECT = "trial_correct"
+_KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Row = Mapping[str, Any]
-"""A trial's JSON object, as :class:`LayerReport` makes it."""
+"""A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
 
 
 @dataclass(slots=True)
@@ -42,18 +41,6 @@ class TrialCount:
     cases: set[str] = field(default_factory=set)
     failed: str = ""
     first: str = ""
-
-    @classmethod
-    def of(cls, counts: Iterable[TrialCount]) -> TrialCount:
-        """Returns the sum of several counts."""
-        whole = cls()
-        for each in counts:
-            whole.correct += each.correct
-            whole.broke += each.broke
-            whole.cases |= each.cases
-            for layer in LAYERS:
-                whole.states[layer] += each.states[layer]
-        return whole
 
     def add(self, row: Row, case: str = "") -> None:
         """Counts one trial. ``case``: its case, if trials of several cases are counted."""
@@ -84,7 +71,15 @@ class TrialCount:
         }
 
     def brief(self, name: str) -> dict[str, Any]:
-        """Returns a table row, named ``name``."""
+        """Returns a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
+        else the commonest state."""
+
+        def state(layer: str) -> str:
+            found = self.states[layer]
+            if found["fail"]:
+                return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
+            return "pass" if found["pass"] else found.most_common(1)[0][0]
+
         broke = max(LAYERS, key=lambda layer: self.broke[layer])
         return {
             "case": name[:200],
@@ -92,17 +87,10 @@ class TrialCount:
             "correct": self.correct[True],
             "trials": self.trials,
             "undetermined": self.correct[None],
-            "layers": [self._state(layer) for layer in LAYERS],
+            "layers": [state(layer) for layer in LAYERS],
             "broke": broke if self.broke[broke] else None,
             "why": (self.failed or self.first)[:300],
         }
-
-    def _state(self, layer: str) -> str:
-        """Returns how many trials failed in a layer, else ``pass`` if any passed, else the commonest state."""
-        found = self.states[layer]
-        if found["fail"]:
-            return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
-        return "pass" if found["pass"] else found.most_common(1)[0][0]
 
 
 @dataclass(slots=True)
@@ -141,20 +129,20 @@ class LayerReport:
         self.descriptions = dict(descriptions or {})
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
+        self.whole = TrialCount()
+        """The counts of all trials together."""
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
-        self._places: dict[str, list[Place]] = {}
+        self._places: dict[str, list[tuple[int, int]]] = {}
 
     def __enter__(self) -> LayerReport:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._spool is not None:
             self._spool.close()
 
-    def add(self, results: Sequence[Result]) -> None:
+    def add(self, results: Sequence[Row]) -> None:
         """Adds one trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
@@ -162,6 +150,7 @@ class LayerReport:
         case, kind = about["case"], about["case_kind"]
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
+        self.whole.add(row, case)
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
@@ -171,11 +160,6 @@ class LayerReport:
     def kinds(self) -> dict[str, TrialCount]:
         """The counts of all trials, by the kind of their case."""
         return dict(sorted(self._kinds.items()))
-
-    @property
-    def whole(self) -> TrialCount:
-        """The counts of all trials together."""
-        return TrialCount.of(self._kinds.values())
 
     def cases(self) -> dict[str, TrialCount]:
         """Returns the counts of trials by case, those with most incorrect trials first."""
@@ -214,13 +198,13 @@ class LayerReport:
         }
 
 
-def _row(results: Sequence[Result]) -> dict[str, Any]:
+def _row(results: Sequence[Row]) -> dict[str, Any]:
     """Returns a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
     correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
     graders = [
-        {**{key: each[key] for key in _KEYS}, "layer": _layer(each), "gates": each["metadata"]["gates"]}
+        {**{key: each[key] for key in _KEYS}, "layer": _layer(each["metadata"]), "gates": each["metadata"]["gates"]}
         for each in results
         if each is not verdict
     ]
@@ -236,38 +220,76 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _layer(grader: Result) -> str:
+def _layer(about: Row) -> str:
     """Returns the layer that a grader is about; ``action`` for a plan's grader that had only the calls to read."""
-    about = grader["metadata"]
     return "action" if about.get("basis") == "calls" else str(about["layer"])
 
 
-def _state(graders: Sequence[Result]) -> str:
+def _state(graders: Sequence[Row]) -> str:
     """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
     compare with."""
     compared = [
-        each
+        each["success"]
         for each in graders
-        if each["gates"] or (each["outcome"] != "assumed" and each["why"] != "insufficient_evidence")
+        if each["gates"] or not (each["outcome"] == "assumed" or each["why"] == "insufficient_evidence")
     ]
-    if any(each["success"] is False for each in compared):
-        return "fail"
-    if any(each["success"] is None for each in compared):
-        return "unscored"
-    return "pass" if compared else "-"
+    if not compared:
+        return "-"
+    return "fail" if False in compared else "unscored" if None in compared else "pass"
 
 
 def json_lines(report: LayerReport) -> Iterator[str]:
     """Yields the report as JSON in pieces, case after case, so that the whole document is never in memory."""
-    head = _text(report.to_dict())
-    yield head.removesuffix("\n}") + ',\n "by_case": ['
+    yield _text(report.to_dict()).removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()
     for at, (case, count) in enumerate(cases.items()):
         about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
-        told = {**about, **count.counted(), "trials": [*report.trials(case)]}
-        yield (",\n" if at else "\n") + indent(_text(told), "  ")
+        whole = {**about, **count.counted(), "trials": [*report.trials(case)]}
+        yield (",\n" if at else "\n") + indent(_text(whole), "  ")
     yield "\n ]\n}\n" if cases else "]\n}\n"
 
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def junit_lines(report: LayerReport) -> Iterator[str]:
+    """Yields a JUnit document in pieces, with a suite for each kind of case and a test case for each trial. What could
+    not be told is skipped, with the reason."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield _opened("testsuites", report.suite or "pandaeval", report.whole)
+    for kind, count in report.kinds.items():
+        yield "  " + _opened("testsuite", kind, count)
+        for case in (case for case, count in report.cases().items() if count.kind == kind):
+            for row in report.trials(case):
+                made = _test_case(case, kind, row)
+                indent_xml(made, level=2)
+                yield f"    {tostring(made, encoding='unicode')}\n"
+        yield "  </testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _opened(tag: str, name: str, count: TrialCount) -> str:
+    """Returns the start tag of suites or of one suite."""
+    failures, skipped = (str(count.correct[state]) for state in (False, None))
+    counts = {"tests": str(count.trials), "failures": failures, "errors": "0", "skipped": skipped}
+    element = Element(tag, {"name": for_xml(name), **counts})
+    return tostring(element, encoding="unicode").removesuffix(" />") + ">\n"
+
+
+def _test_case(name: str, kind: str, row: Row) -> Element:
+    shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
+    case = Element("testcase", classname=place, name=shown, time="0")
+    properties = SubElement(case, "properties")
+    layers = {f"layer.{layer}": state for layer, state in row["layers"].items()}
+    for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
+        SubElement(properties, "property", name=key, value=for_xml(value))
+    why = for_xml(row["reason"][:500])
+    if row["correct"] is False:
+        failed = [each for each in row["graders"] if each["success"] is False]
+        lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
+        failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)
+        failure.text = for_xml("\n".join(lines))
+    elif row["correct"] is None:
+        SubElement(case, "skipped", message=why or "no grader could tell")
+    return case

@@ -41,7 +41,7 @@ class LiveIndex:
         if unit.id is None:
             self._order += [Ranked(None, self._traces(worst, brief=True))]
         else:
-            self.session(unit, worst, whole=False)
+            self.session(unit, worst)
 
     def __len__(self) -> int:
         """Returns how many rows there are."""
@@ -51,14 +51,14 @@ class LiveIndex:
         """Adds a trace by itself and returns it; of its session only the id is known. ``brief``: for a list."""
         [made] = self._traces([row], brief)
         if row.session is not None and row.session not in self._sessions:
-            self._sessions[row.session] = ReportSession(row.session, whole=False)
+            self._sessions[row.session] = ReportSession(row.session)
         self._order.append(Ranked(None, [made]))
         return made
 
-    def session(self, unit: ListedSession, rows: Sequence[Listed], whole: bool = True) -> None:
-        """Adds a session with some of its traces. ``whole``: these are all that matter to its results."""
+    def session(self, unit: ListedSession, rows: Sequence[Listed]) -> None:
+        """Adds a session with some of its traces."""
         assert unit.id is not None
-        session = self._sessions[unit.id] = ReportSession(unit.id, whole=whole)
+        session = self._sessions[unit.id] = ReportSession(unit.id)
         for said in unit.results.values():
             session.add(shown_object(said, unit.id))
         self._known[unit.id] = {
@@ -78,7 +78,9 @@ class LiveIndex:
         for those in ``members``, the ids of all."""
         for number, row in enumerate(self._rows):
             row.number = number
-        shown = index(self._rows, self._sessions, self._all(), (), about)
+        there = {id(each.session) for each in self._order}  # the others are sessions of which only the id is known
+        others = [Ranked(each) for each in self._sessions.values() if id(each) not in there]
+        shown = index(self._rows, self._sessions, [*self._order, *others], (), about)
         del shown["order"][len(self._order) :]
         for place, times in self._same.items():
             shown["order"][place].append(times)
@@ -88,15 +90,15 @@ class LiveIndex:
                 session["members"] = list(members[session_id])
         return shown
 
-    def _all(self) -> list[Ranked]:
-        """Returns what is shown, in order, then the sessions of which only the id is known."""
-        there = {id(each.session) for each in self._order}
-        return [*self._order, *(Ranked(each) for each in self._sessions.values() if id(each) not in there)]
-
     def _traces(self, rows: Iterable[Listed], brief: bool) -> list[ReportTrace]:
-        made = [_trace(row, brief) for row in rows]
-        self._rows += made
-        return made
+        traces = []
+        for row in rows:
+            facts = facts_of(row)
+            traces.append(ReportTrace(facts, listed_cure(facts), (0, 0)))
+            for said in row.results.values():
+                traces[-1].add(shown_object(said, facts["id"], brief))
+        self._rows += traces
+        return traces
 
 
 def _cause(unit: ListedSession) -> Hashable:
@@ -104,13 +106,16 @@ def _cause(unit: ListedSession) -> Hashable:
     worst = unit.worst
     failed = [said for said in unit.results.values() if said["success"] is False]
     failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
-    causes = {(said["metric"], said["label"], _group(said) or plain(said["reason"])) for said in failed}
+    causes = {
+        (
+            said["metric"],
+            said["label"],
+            (said["metadata"].get("failure_group") or {}).get("id") or plain(said["reason"]),
+        )
+        for said in failed
+    }
     facts = {} if worst is None else worst.facts
     return facts.get("agent"), plain(facts.get("error", "")), frozenset(causes)
-
-
-def _group(said: Mapping[str, Any]) -> str:
-    return str((said["metadata"].get("failure_group") or {}).get("id", ""))
 
 
 def _state(badness: float) -> float | str:
@@ -120,11 +125,7 @@ def _state(badness: float) -> float | str:
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)
 
 
-def _trace(row: Listed, brief: bool) -> ReportTrace:
+def facts_of(row: Listed) -> dict[str, Any]:
+    """Returns what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
-    if row.session is not None:
-        facts["session"] = row.session
-    made = ReportTrace(facts, listed_cure(facts), (0, 0))
-    for said in row.results.values():
-        made.add(shown_object(said, facts["id"], brief))
-    return made
+    return facts if row.session is None else {**facts, "session": row.session}

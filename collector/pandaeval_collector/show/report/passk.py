@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 from pandaeval_collector.analysis.stats.pass_k import (
-    PassEstimate,
-    SuiteEstimate,
     pass_at_k,
     pass_pow_k,
     suite_pass_at_k,
@@ -27,50 +24,47 @@ from pandaeval_collector.trials.passk.figures import (
     worst_first,
 )
 
-# Pictures as SVG text: curves with bands, and distributions.
-#
-# They stand by themselves, inline or as an image: no style sheet, no script, no font of their own, and colours that
-# can be read on light and on dark paper. Every text in them is escaped.
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 10, 10, 30
 _TEXT, _GRID = "#737b85", "#9aa1a8"
 BLUE, ORANGE = "#4f74d6", "#d98a26"
+Point = tuple[int, float, float | None, float | None]
+"""Of a curve: k, a share, and the ends of its interval, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlotPoint:
-    """A point of a curve. ``x`` from 1 on; ``y`` and its interval in 0..1, of which the ends may be unknown."""
+def curves(title: str, at: Sequence[Point], power: Sequence[Point]) -> str:
+    """Returns an SVG picture of pass@k and pass^k over k with bands where they have an interval; ``title`` is what
+    screen readers say. It stands by itself, inline or as an image: no style sheet, no script, no font of its own, and
+    colours that can be read on light and on dark paper. Every text in it is escaped."""
+    lines = (("pass@k", ORANGE, at), ("pass^k", BLUE, power))
+    last = max([2, *(point[0] for point in (*at, *power))])
 
-    x: int
-    y: float
-    low: float | None = None
-    high: float | None = None
+    def place(k: int) -> float:
+        return _across((k - 1) / (last - 1))
 
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A named line through points, with a band where they have an interval."""
-
-    name: str
-    colour: str
-    points: Sequence[PlotPoint]
-
-
-def curves(title: str, lines: Sequence[Curve]) -> str:
-    """Returns an SVG picture of lines over k; ``title`` is what screen readers say."""
-    last = max([2, *(point.x for line in lines for point in line.points)])
-    step = max(1, -(-(last - 1) // 9))
     parts = [_stroke(_across(0), _up(y), _across(1), _up(y), _GRID, 'opacity="0.5"') for y in (0.0, 0.5, 1.0)]
-    parts += [_label(_LEFT - 6, _up(y) + 4, str(y), "end") for y in (0, 1)]
-    parts.append(_label(_across(1), _HEIGHT - 3, "k", "end"))
-    parts += [_label(_place(k, last), _HEIGHT - 16, str(k), "middle") for k in range(1, last + 1, step)]
-    for line in lines:
-        parts += [_band(line, last), _line(line, last)]
+    parts += [_label(_LEFT - 6, _up(0) + 4, "0", "end"), _label(_LEFT - 6, _up(1) + 4, "1", "end")]
+    parts += [_label(_across(1), _HEIGHT - 3, "k", "end")]
+    step = max(1, -(-(last - 1) // 9))
+    parts += [_label(place(k), _HEIGHT - 16, str(k), "middle") for k in range(1, last + 1, step)]
+    for name, colour, points in lines:
+        held = [(k, low, high) for k, _, low, high in points if low is not None and high is not None]
+        if len(held) >= 2:
+            around = [f"{place(k):.1f},{_up(high):.1f}" for k, _, high in held]
+            around += [f"{place(k):.1f},{_up(low):.1f}" for k, low, _ in reversed(held)]
+            parts.append(f'<polygon points="{" ".join(around)}" fill="{colour}" opacity="0.18"/>')
+        places = " ".join(f"{place(k):.1f},{_up(y):.1f}" for k, y, _, _ in points)
+        parts.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        for k, y, low, high in points:
+            parts.append(
+                f'<circle cx="{place(k):.1f}" cy="{_up(y):.1f}" r="2.5" fill="{colour}">'
+                f"<title>{escape(f'{name}, {k}: {between(y, low, high)}')}</title></circle>"
+            )
     left = _LEFT
-    for line in lines:
-        parts.append(_stroke(left, _HEIGHT - 7, left + 14, _HEIGHT - 7, line.colour, 'stroke-width="3"'))
-        parts.append(_label(left + 18, _HEIGHT - 3, line.name, "start"))
-        left += 30 + 7 * len(line.name)
+    for name, colour, _ in lines:
+        parts.append(_stroke(left, _HEIGHT - 7, left + 14, _HEIGHT - 7, colour, 'stroke-width="3"'))
+        parts.append(_label(left + 18, _HEIGHT - 3, name, "start"))
+        left += 30 + 7 * len(name)
     said = escape(title, quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{said}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -79,35 +73,12 @@ def curves(title: str, lines: Sequence[Curve]) -> str:
     )
 
 
-def _band(line: Curve, last: int) -> str:
-    held = [point for point in line.points if point.low is not None and point.high is not None]
-    if len(held) < 2:
-        return ""
-    over = [f"{_place(each.x, last):.1f},{_up(each.high or 0.0):.1f}" for each in held]
-    under = [f"{_place(each.x, last):.1f},{_up(each.low or 0.0):.1f}" for each in reversed(held)]
-    return f'<polygon points="{" ".join(over + under)}" fill="{line.colour}" opacity="0.18"/>'
-
-
-def _line(line: Curve, last: int) -> str:
-    places = [f"{_place(each.x, last):.1f},{_up(each.y):.1f}" for each in line.points]
-    dots = "".join(
-        f'<circle cx="{_place(each.x, last):.1f}" cy="{_up(each.y):.1f}" r="2.5" fill="{line.colour}">'
-        f"<title>{escape(f'{line.name}, {each.x}: {between(each.y, each.low, each.high)}')}</title></circle>"
-        for each in line.points
-    )
-    return f'<polyline points="{" ".join(places)}" fill="none" stroke="{line.colour}" stroke-width="2"/>{dots}'
-
-
 def _label(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{_TEXT}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _stroke(x1: float, y1: float, x2: float, y2: float, colour: str, more: str = "") -> str:
+def _stroke(x1: float, y1: float, x2: float, y2: float, colour: str, more: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" {more}/>'
-
-
-def _place(x: int, last: int) -> float:
-    return _across((x - 1) / (last - 1))
 
 
 def _across(share: float) -> float:
@@ -132,24 +103,19 @@ _MEANING = (
 def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -> str:
     """Returns an SVG of the means over cases with their 95 % intervals, as far as every case has k trials. ``counts``:
     the determined trials and the successes of each case."""
-    enough = min([farthest, *(n for n, _ in counts)], default=0)
-    ks = range(1, enough + 1)
-    lines = (
-        Curve("pass@k", ORANGE, [_of_suite(k, suite_pass_at_k(counts, k)) for k in ks]),
-        Curve("pass^k", BLUE, [_of_suite(k, suite_pass_pow_k(counts, k)) for k in ks]),
-    )
-    return curves(f"pass@k and pass^k over {len(counts)} cases", lines)
+    ks = range(1, min([farthest, *(n for n, _ in counts)], default=0) + 1)
+    found = ([(k, share(counts, k)) for k in ks] for share in (suite_pass_at_k, suite_pass_pow_k))
+    at, power = ([(k, each.mean or 0.0, each.ci_low, each.ci_high) for k, each in points] for points in found)
+    return curves(f"pass@k and pass^k over {len(counts)} cases", at, power)
 
 
 def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
     """Returns an SVG of one case: the Bayesian medians with their 95 % bands."""
     n, c = case.n, case.c
     ks = range(1, farthest + 1) if n else ()
-    lines = (
-        Curve("pass@k", ORANGE, [_of_case(k, pass_at_k(n, c, k, "bayesian")) for k in ks]),
-        Curve("pass^k", BLUE, [_of_case(k, pass_pow_k(n, c, k, "bayesian")) for k in ks]),
-    )
-    return curves(f"pass@k and pass^k of {cut(safe(case.id), 80)}: {c} of {n} trials succeeded", lines)
+    found = ([(k, share(n, c, k, "bayesian")) for k in ks] for share in (pass_at_k, pass_pow_k))
+    at, power = ([(k, each.median or 0.0, each.ci_low, each.ci_high) for k, each in points] for points in found)
+    return curves(f"pass@k and pass^k of {cut(safe(case.id), 80)}: {c} of {n} trials succeeded", at, power)
 
 
 def page(found: Figures, source: str) -> str:
@@ -182,11 +148,3 @@ def _card(case: CaseOutcomes, farthest: int) -> str:
         f'<figure class="card"><h3>{safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
         f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
     )
-
-
-def _of_suite(k: int, estimate: SuiteEstimate) -> PlotPoint:
-    return PlotPoint(k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high)
-
-
-def _of_case(k: int, estimate: PassEstimate) -> PlotPoint:
-    return PlotPoint(k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high)

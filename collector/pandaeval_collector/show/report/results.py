@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,10 +34,6 @@ class ShownResult:
         return None if value is None else float(value)
 
     @property
-    def is_scored(self) -> bool:
-        return bool(self.short["outcome"] == "scored")
-
-    @property
     def failed(self) -> bool:
         return self.short.get("success") is False
 
@@ -55,16 +52,20 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
     return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
 
 
+def signal_of(said: Mapping[str, Any]) -> float | None:
+    """Returns the score of a result's JSON object as sessions see it; ``None`` where it has none, or no verdict."""
+    ranks = said["outcome"] == "scored" and is_verdict(said)
+    return float(said["metadata"].get("calibrated", said["score"])) if ranks else None
+
+
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a result that lists show. ``signal``: the score as sessions see it."""
-    outcome, score = said["outcome"], said["score"]
-    ranks = outcome == "scored" and is_verdict(said)
     return _present(
         {
             "metric": f"{said['level']}.{said['metric']}",
-            "outcome": outcome,
-            "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if ranks else None,
+            "outcome": said["outcome"],
+            "score": said["score"],
+            "signal": signal_of(said),
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],
@@ -95,13 +96,9 @@ def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
         "id": said["id"],
     }
     if said["level"] == "session":
-        full["risks"] = _risks(metadata.get("per_trace_signals") or {})
+        signals = metadata.get("per_trace_signals") or {}  # by trace id, what each gave to its session's score
+        full["risks"] = dict(itertools.islice(signals.items(), _MAX_SIGNALS))
     return _present(full)
-
-
-def _risks(signals: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Returns the signals that each trace contributed to its session's score, by trace id; of at most 2,000 traces."""
-    return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
 
 
 def _present(facts: dict[str, Any]) -> dict[str, Any]:

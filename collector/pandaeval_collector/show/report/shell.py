@@ -22,9 +22,8 @@ from pandaeval_collector.base.untrusted.printable import clean
 # script at all.
 def still_page(title: str, body: Iterable[str]) -> str:
     """Returns a page without scripts: ``body`` with head, style and content security policy."""
-    style = files(__package__).joinpath("assets", "common", "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    style = _asset("common/report.css")
+    policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -34,22 +33,22 @@ def still_page(title: str, body: Iterable[str]) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Returns an HTML table of texts."""
+    """Returns an HTML table of texts. An interval, and ``2 of 3``, stay on one line; the first cell, a name, may be
+    wrapped."""
+
+    def cells(row: Iterable[str]) -> Iterable[str]:
+        name, *others = map(safe, row)
+        whole = (text.replace(" to ", "&nbsp;to&nbsp;").replace(" of ", "&nbsp;of&nbsp;") for text in others)
+        return (f"<td>{text}</td>" for text in (name, *whole))
+
     top = "".join(f"<th>{safe(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(cells(row))}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def safe(text: str) -> str:
     """Returns other people's text, escaped for HTML."""
     return escape(clean(text))
-
-
-def _cells(row: Iterable[str]) -> Iterable[str]:
-    """Yields a row's cells. An interval, and ``2 of 3``, stay on one line; the first cell, a name, may be wrapped."""
-    for at, cell in enumerate(row):
-        text = safe(cell)
-        yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
 
 
 _FILE_LOADING = (

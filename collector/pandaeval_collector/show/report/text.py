@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -13,6 +14,8 @@ from pandaeval_collector.base.untrusted.printable import UNSAFE_CLASS, clean, ex
 _UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{UNSAFE_CLASS}")
 _DEEPEST = 6
 _LONGEST_LIST = 100
+_LEAST = 120
+"""Characters that each text of a trace has at least."""
 
 Cut = str | dict[str, Any]
 """A text as the page gets it: whole, or ``{"h": its beginning, "t": its end, "n": characters of the whole}``."""
@@ -64,17 +67,16 @@ def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
         case str():
             return clean(value) if len(value) <= room else f"{clean(value[:room])}… ({len(value):,} characters)"
         case Mapping() if depth < _DEEPEST:
-            kept = {clean(str(key))[:100]: pruned(held, room, depth + 1) for key, held in _first(value.items())}
+            kept = {
+                clean(str(key))[:100]: pruned(held, room, depth + 1)
+                for key, held in islice(value.items(), _LONGEST_LIST)
+            }
             return kept if len(value) <= _LONGEST_LIST else {**kept, "…": f"{len(value) - _LONGEST_LIST} more"}
         case Sequence() if depth < _DEEPEST:
-            kept_items = [pruned(held, room, depth + 1) for held in _first(value)]
+            kept_items = [pruned(held, room, depth + 1) for held in islice(value, _LONGEST_LIST)]
             return kept_items if len(value) <= _LONGEST_LIST else [*kept_items, f"… {len(value) - _LONGEST_LIST} more"]
         case _:
             return excerpt(str(value), room)
-
-
-def _first(items: Any) -> list[Any]:
-    return [item for _, item in zip(range(_LONGEST_LIST), items, strict=False)]
 
 
 class TextPool:
@@ -94,6 +96,3 @@ class TextPool:
             self._left -= min(len(text), room)
             self.kept.append(cut(text, room))
         return known
-
-
-_LEAST = 120

@@ -244,11 +244,10 @@ def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
 
 def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:
     """Returns the groups as a page shows them."""
-    return [{**group.to_dict(), "examples": [_example(each) for each in group.examples]} for group in groups[:_SHOWN]]
-
-
-def _example(failure: Failure) -> dict[str, str]:
-    return {"place": failure.place, "trace": failure.trace_id}
+    return [
+        {**group.to_dict(), "examples": [{"place": each.place, "trace": each.trace_id} for each in group.examples]}
+        for group in groups[:_SHOWN]
+    ]
 
 
 def as_text(groups: Sequence[RootCause]) -> str:

@@ -41,18 +41,16 @@ class GroupGauges:
         """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
-                self._values = self._read()
-                self._read_at = time.monotonic()
+                counts = self._store.reads.failure_counts()
             except sqlite3.Error:  # the store counts and logs its own errors
                 return self._values
+            values: Counter[tuple[str, Attributes]] = Counter()
+            for place, (id_, severity, count) in enumerate(counts):
+                group = id_ if place < MOST else OTHER
+                values[NAME, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
+            self._values = {key: float(count) for key, count in values.items()}
+            self._read_at = time.monotonic()
         return self._values
-
-    def _read(self) -> Mapping[tuple[str, Attributes], float]:
-        found: Counter[tuple[str, Attributes]] = Counter()
-        for place, (id_, severity, count) in enumerate(self._store.reads.failure_groups.counts()):
-            group = id_ if place < MOST else OTHER
-            found[NAME, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
-        return {key: float(count) for key, count in found.items()}
 
 
 SURE, UNLIKE = 0.8, 0.5
@@ -133,7 +131,8 @@ class LiveGroups:
 
     def _near(self, failure: Failure) -> list[Candidate]:
         about = (failure.metric, failure.label, failure.where, failure.agent)
-        rivals = [each for each in self._groups.values() if _about(each.row) == about]
+        rows = ((each, each.row) for each in self._groups.values())
+        rivals = [each for each, row in rows if (row.metric, row.label, row.tool, row.agent) == about]
         if not rivals:
             return []
         text = _compared(failure)
@@ -141,7 +140,7 @@ class LiveGroups:
             if text in each.same:
                 return [_candidate(each, 1.0)]
         [vector] = self._vectors([text])
-        cosines = [_cosine(each.vector, vector) for each in rivals]
+        cosines = [float(each.vector @ vector) if each.vector.shape == vector.shape else 0.0 for each in rivals]
         found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
         return sorted(found, key=lambda each: -each.cosine)
 
@@ -174,18 +173,10 @@ class LiveGroups:
             return [np.zeros(0, np.float32)] * len(texts)
 
 
-def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    return float(one @ other) if one.shape == other.shape else 0.0
-
-
 def _compared(failure: Failure) -> str:
     """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
     differs from case to case."""
     return failure.cause or plain(failure.reason)
-
-
-def _about(row: FailureGroupRow) -> tuple[str, str, str, str]:
-    return row.metric, row.label, row.tool, row.agent
 
 
 def _candidate(live: _Live, cosine: float) -> Candidate:

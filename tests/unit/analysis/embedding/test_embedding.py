@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from bench import embedding_quality, embedding_set
+from lab.bench import embedding_quality, embedding_set
 from pandaeval_collector.analysis.embedding import EmbedderError, load, schemes
 from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
 from pandaeval_collector.analysis.embedding._wordpiece import words

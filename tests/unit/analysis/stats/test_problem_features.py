@@ -114,8 +114,8 @@ class TestWords:
     def test_every_feature_has_some_for_both_ends(self) -> None:
         row = session_features([Course()], [])
         assert {*FEATURES, *(f"worst {rule}" for rule in RULES), *(f"mean {rule}" for rule in RULES)} == {*row}
-        assert all(feature.more != feature.less for feature in FEATURES.values())
-        assert len({words for f in FEATURES.values() for words in (f.more, f.less)}) == 2 * len(FEATURES)
+        assert all(more != less for more, less in FEATURES.values())
+        assert len({words for both in FEATURES.values() for words in both}) == 2 * len(FEATURES)
 
     @pytest.mark.parametrize(
         ("name", "high", "words"),

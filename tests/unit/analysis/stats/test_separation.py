@@ -7,8 +7,8 @@ from statistics import fmean, variance
 
 import pytest
 
-from bench._labelled_runs import Scored
-from bench.labelled import rows
+from lab.bench._labelled_runs import Scored
+from lab.bench.labelled import rows
 from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, share, thirds
 
 

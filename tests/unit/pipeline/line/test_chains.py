@@ -12,8 +12,9 @@ import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
@@ -403,7 +404,7 @@ class TestJudged:
             with FileRun(evaluator) as run:
                 for each in turns:
                     run.add(Request(False, each.request().SerializeToString()))
-                decided: list[Decision] = []
+                decided: list[Conclusion] = []
                 list(run.results(decided.append))
             assert sum(len(decision.changes.jobs) for decision in decided) == sum(asked)
         store.close()
@@ -415,18 +416,21 @@ class TestJudged:
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0)))
         line = Line(store.reads, evaluator)
 
-        async def settle(decide: Callable[[], Decision]) -> None:
+        async def settle(decide: Callable[[], Conclusion]) -> None:
             store.commit(decide().changes).result()
 
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
-            await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
+            await Runner(
+                store,
+                Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry()),
+            ).drain()
         said = [orjson.loads(row.body) for row in store.reads.results_after(0)]
         assert [(each["metric"], each["session_id"]) for each in said] == [
             ("confidence", None),
             ("confidence", "resp_1"),
         ]
-        [whole] = line.close_sessions(["resp_1"], lambda _: Trigger.IDLE).results
+        [whole] = line.close_sessions(dict.fromkeys(["resp_1"], Trigger.IDLE)).results
         store.close()
         assert (whole.outcome, whole.to_dict()["coverage"]) == ("scored", 1.0)
 

@@ -81,7 +81,7 @@ def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> Non
     with contextlib.closing(Store(tmp_path, "off")) as before:
         before.commit(WriteSet(session_traces=rows, touched={"s"})).result()
     with contextlib.closing(Store(tmp_path, "off")) as store:
-        decision = Line(store.reads, Evaluator(WordEmbedder())).close_sessions(["s"], lambda _: Trigger.IDLE)
+        decision = Line(store.reads, Evaluator(WordEmbedder())).close_sessions(dict.fromkeys(["s"], Trigger.IDLE))
     assert decision.results
     for result in decision.results:
         assert (result.unit.agent, result.unit.service, result.unit.environment) == ("clerk", "desk", "prod")

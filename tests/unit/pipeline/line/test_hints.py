@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.pipeline.line.hints import CURES, Hints, cure, lacking
+from pandaeval_collector.pipeline.line.hints import Hints, cure, lacking
+from pandaeval_otel.dialects.pydantic_ai import PydanticAI
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, ToolResponse, Trace
 
 SPAN = Span("0a" * 16, "0b" * 8, "", "invoke_agent", Kind.AGENT, 0, 1, scope="agent_framework")
@@ -92,4 +93,4 @@ def test_the_cure_fits_the_instrumentation(scope: str, expected: str) -> None:
 
 
 def test_the_first_scope_that_is_known_decides() -> None:
-    assert cure(["mine", "pydantic-ai", "agent_framework"]) == CURES["pydantic-ai"]
+    assert cure(["mine", "pydantic-ai", "agent_framework"]) == PydanticAI.content_switch["pydantic-ai"]

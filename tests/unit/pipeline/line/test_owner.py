@@ -9,13 +9,16 @@ from pathlib import Path
 import orjson
 import pytest
 
+from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.adopting import MemberMessage
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
-from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked, with_contents
+from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
@@ -173,6 +176,7 @@ async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
         ]
         for each in bad:
             with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):
+                MemberMessage.read(each)
                 unpacked(each)
 
 
@@ -182,9 +186,9 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
     )
     store = Store(tmp_path / "forwarder", "off")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
 
-    async def settle(decide: Callable[[], Decision]) -> None:
+    async def settle(decide: Callable[[], Conclusion]) -> None:
         store.commit(decide().changes).result()
 
     async with RunningLine(
@@ -195,7 +199,9 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
-        await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
+        await Runner(
+            store, Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry())
+        ).drain()
         await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
@@ -207,7 +213,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
 async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
     sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
@@ -215,7 +221,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
-        found, missing = EarlierTraces(owner.store, None).whole("s")
+        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
@@ -229,7 +235,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
 async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
     (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
     answered = Member.FromString(decided)

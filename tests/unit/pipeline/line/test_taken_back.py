@@ -13,8 +13,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -115,7 +116,7 @@ class Asked:
         self._evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=judge))
         self._line, self._revision = Line(self.store.reads, self._evaluator), 0
 
-    async def _settle(self, decide: Callable[[], Decision]) -> None:
+    async def _settle(self, decide: Callable[[], Conclusion]) -> None:
         self.store.commit(decide().changes).result()
 
     async def revise(self, made: MadeTrace, spans: Iterable[Span]) -> None:
@@ -123,7 +124,14 @@ class Asked:
         self._revision += 1
         due = stored(self.store, replace(made, spans=tuple(spans)), self._revision)
         self.store.commit(self._line.decide([due]).changes).result()
-        attempts = Attempts(self.store, self._line, self._evaluator, ScriptedCaller({}), self._settle, Telemetry())
+        attempts = Attempts(
+            self.store,
+            self._line.scores,
+            self._evaluator,
+            ScriptedCaller({}),
+            FiledHere(self._line, self._settle),
+            Telemetry(),
+        )
         await Runner(self.store, attempts).drain()
 
     def said(self, metric: str) -> list[dict[str, Any]]:

@@ -34,9 +34,9 @@ def test_without_a_limit_all_cores_count(tmp_path: Path) -> None:
     assert usable_cores(tmp_path / "cpu.max") == HERE
 
 
-@pytest.mark.parametrize(("cores", "number"), [(1, 0), (2, 2), (64, MOST_WORKERS)])
+@pytest.mark.parametrize(("cores", "number"), [(1, 1), (2, 2), (64, MOST_WORKERS)])
 def test_auto(monkeypatch: pytest.MonkeyPatch, cores: int, number: int) -> None:
     monkeypatch.setattr(settings_module, "usable_cores", lambda: cores)
     assert workers(Config(line=LineSection(workers="auto"))) == number
     assert workers(Config(line=LineSection(workers=5))) == 5
-    assert workers(Config()) == 0
+    assert workers(Config()) == 1

@@ -15,9 +15,6 @@ import pytest
 from pandaeval_collector.base.filters import FILTERS, Filter, meaning
 from pandaeval_collector.show.api.filters import (
     RunFilters,
-    _field,
-    _parameter,
-    _wanted,
     cursor_of,
     position_of,
     wanted_of,
@@ -130,14 +127,12 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
 
 @pytest.mark.parametrize("each", FILTERS, ids=lambda each: each.name)
 def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_given(each: Filter) -> None:
-    parameter = _parameter(each)
+    parameter = inspect.signature(wanted_of).parameters[each.name]
     assert (parameter.name, parameter.kind) == (each.name, inspect.Parameter.KEYWORD_ONLY)
     assert parameter.default == ([] if each.kind == "pairs" else None)
-    assert inspect.signature(_wanted).parameters[each.name].default == parameter.default
-    field, default = _field(each)
-    assert (default.default_factory() if each.kind == "pairs" else default) == parameter.default
-    for annotated in (parameter.annotation, field):
-        assert annotated.__metadata__[-1].description == meaning(each.name)
+    field = RunFilters.model_fields[each.name]
+    assert field.get_default(call_default_factory=True) == parameter.default
+    assert parameter.annotation.__metadata__[-1].description == field.description == meaning(each.name)
 
 
 def test_a_run_that_is_asked_for_without_filters_takes_every_trace() -> None:

@@ -89,7 +89,7 @@ def test_two_tools_share_no_group_nor_do_two_errors_of_one(embedder: Any, tmp_pa
     assert rows[0].title == "unrecovered tool error: book: order 4711: the backend timed out"
     with closing(Store(tmp_path, "off")) as store:
         store.commit(WriteSet(failures=[replace(row, count=1) for row in rows])).result()
-        known = LiveGroups(embedder, store.reads.failure_groups.all())
+        known = LiveGroups(embedder, store.reads.failure_groups())
     assert [known.place(replace(each, result=f"again {each.result}")).id for each in made] == [row.id for row in rows]
 
 
@@ -166,7 +166,7 @@ async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_
             await line.send(trace)
         await line.wait(20)
         results = [each for each in line.results() if each["metric"] == "response" and each["success"] is False]
-        groups = line.store.reads.failure_groups.all()
+        groups = line.store.reads.failure_groups()
         series = line.store.reads.series("scrape", "pandaeval.failures")
     of_group = {each["metadata"]["failure_group"]["id"]: each for each in results}
     assert len(results) == 5

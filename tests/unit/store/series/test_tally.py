@@ -138,11 +138,3 @@ def test_two_series_become_one_that_began_with_the_first(
             *(stands_then, None),
         )
     }
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_label_value_goes_on_as_another(table: sqlite3.Connection, there: bool) -> None:
-    values = [("agent", "long"), ("service", "long"), *([("agent", "short")] if there else [])]
-    table.executemany("INSERT INTO labels VALUES (?, ?)", values)
-    tally._rename_label("agent", "long", "short", table)
-    assert sorted(table.execute("SELECT kind, value FROM labels")) == [("agent", "short"), ("service", "long")]

@@ -10,8 +10,9 @@ from typing import Any
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, people
@@ -30,14 +31,16 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence", "trace.response"}, judge=judge))
     line = Line(store.reads, evaluator)
 
-    async def settle(decide: Callable[[], Decision]) -> None:
+    async def settle(decide: Callable[[], Conclusion]) -> None:
         await asyncio.wrap_future(store.commit(decide().changes))
 
     composer = Composer(4)
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
     assert people.judged(store.people.reader()) == [], "what no model was asked about is no judge's score"
-    await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
+    await Runner(
+        store, Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry())
+    ).drain()
 
     scored = {each["trace_id"]: each for each in results(store) if each["outcome"] == "scored"}
     scored = {unit: each for unit, each in scored.items() if each["metric"] == "confidence"}

@@ -19,7 +19,7 @@ from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, 
 from pandaeval_collector.trials.passk.figures import conversation, figures, task_results
 from support.repeated import trials_of, written
 
-BENCH = Path(__file__).parents[3] / "bench" / "passk_tau.py"
+BENCH = Path(__file__).parents[3] / "lab" / "bench" / "passk_tau.py"
 MADE = {"refund": [True] * 4, "cancel <b>": [True, False, True, None], "change": [False] * 3}
 
 

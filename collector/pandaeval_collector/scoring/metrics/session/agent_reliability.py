@@ -43,7 +43,23 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     signals = session_signals(session, context)
     found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
     covered, basis = coverage(session, context), rests_on(session, context)
-    metadata = _metadata(session, found) | {"rests_on": basis}
+    ids = [session.traces[position].trace_id for position in found.positions]
+    metadata: dict[str, Any] = {
+        "total_traces_in_session": found.total,
+        "traces_evaluated": found.evaluated,
+        "raw_risk": found.raw_risk,
+        "signal_weights": dict(found.weights),
+        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
+        "flagged_traces": [ids[index] for index in found.flagged],
+        "aggregation": {
+            "method": "max_compose_top_k",
+            "top_k_percentile": 0.15,
+            "ensemble_weight": 0.1,
+            "mean_top_k_risk": found.mean_top_k_risk,
+            "max_risk": found.max_risk,
+        },
+        "rests_on": basis,
+    }
     judged = context.judged and is_judged(session)
     if not judged:
         metadata["basis"] = "inline"
@@ -66,25 +82,6 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=seen)
     label = "problem_found" if problem else "no_problem_found"
     return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=covered.share)
-
-
-def _metadata(session: SessionView, found: Reliability) -> dict[str, Any]:
-    ids = [session.traces[position].trace_id for position in found.positions]
-    return {
-        "total_traces_in_session": found.total,
-        "traces_evaluated": found.evaluated,
-        "raw_risk": found.raw_risk,
-        "signal_weights": dict(found.weights),
-        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
-        "flagged_traces": [ids[index] for index in found.flagged],
-        "aggregation": {
-            "method": "max_compose_top_k",
-            "top_k_percentile": 0.15,
-            "ensemble_weight": 0.1,
-            "mean_top_k_risk": found.mean_top_k_risk,
-            "max_risk": found.max_risk,
-        },
-    }
 
 
 def _reason(

@@ -123,12 +123,6 @@ def says_something(text: str | None) -> bool:
     return has_content(seen) and bare not in _OPENINGS
 
 
-def answer_missing(trace: Trace) -> bool:
-    """Returns whether the last answer was not captured, or the run ends in a tool call: its outcome is not known."""
-    last = trace.turns[-1].assistant if trace.turns else None
-    return trace.output is None and last is None
-
-
 def crashed(trace: Trace) -> bool:
     """Returns whether the run ended with an error, and its last answer says nothing."""
     last = trace.turns[-1].assistant if trace.turns else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -63,16 +62,6 @@ what it meant to do, its own words are evidence.
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """``plan``: as first declared; ``revisions``: what was declared otherwise later, each with the call whose result
-    gave cause to it, or ``None``."""
-
-    plan: list[str]
-    task: str
-    revisions: list[dict[str, str | None]]
-
-
 _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goal|agenda", re.IGNORECASE)
 """In the names of tools by which agents write down what they are going to do."""
 
@@ -92,8 +81,9 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
 
 
-async def declared_plan(trace: Trace, judge: Judge) -> Declared | None:
-    """Extracts the plan that both metrics of plans judge; ``None`` when there is none. Raises
+async def declared_plan(trace: Trace, judge: Judge) -> tuple[dict[str, object], list[dict[str, str | None]]] | None:
+    """Extracts what both metrics of plans judge: ``{plan, task}`` as first declared, and what was declared otherwise
+    later, each with the call whose result gave cause to it, or ``None``; ``None`` where there is no plan. Raises
     :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
     found = await judge.ask(PLAN)
     plan = [step.strip() for step in found.plan if step.strip()]
@@ -105,4 +95,4 @@ async def declared_plan(trace: Trace, judge: Judge) -> Declared | None:
         for each in found.revisions
         if each.change.strip()
     ]
-    return Declared(plan, await task_of(trace, judge), revisions)
+    return {"plan": plan, "task": await task_of(trace, judge)}, revisions

@@ -155,7 +155,14 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     if asked is None:
         asked = await task_of(trace, judge)
     numbers = _judged(trace)
-    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": _listed(trace, numbers)})
+    room = min(400, _SHOWN // len(numbers))
+    said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}
+    listed: list[dict[str, Any]] = []
+    for number in numbers:
+        call = trace.tool_calls[number - 1]
+        each = {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
+        listed.append(each | ({"reasoning": _short(said[number - 1], _REASONING)} if number - 1 in said else {}))
+    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": listed})
     return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
 
 
@@ -175,19 +182,6 @@ def _known(trace: Trace, call: ToolCall) -> bool:
         schema = next((tool.parameters for tool in trace.tools if tool.name == call.name), None)
         return not (isinstance(schema, Mapping) and schema.get("required"))
     return call.has_arguments
-
-
-def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    room = min(400, _SHOWN // len(numbers))
-    said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}
-    listed = []
-    for number in numbers:
-        call = trace.tool_calls[number - 1]
-        each = {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
-        if number - 1 in said:
-            each["reasoning"] = _short(said[number - 1], _REASONING)
-        listed.append(each)
-    return listed
 
 
 def _short(text: str, room: int) -> str:

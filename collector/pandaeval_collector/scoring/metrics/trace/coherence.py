@@ -96,7 +96,17 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
     found = pairs(trace)
     if not found:
-        return _nothing(trace)
+        captured = [turn for turn in trace.turns if turn.assistant is not None]
+        if trace.error is not None or trace.ends_in_tool_call:
+            return None  # there is no answer, and ``response`` says so
+        if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
+            return None  # an exchange without a subject
+        if any(turn.user for turn in captured):
+            return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
+        if any(turn.user == "" for turn in captured):
+            assumed = {"note": "the input is empty", "coherence_gap": 0.0}
+            return Assumed("the input is empty; coherence is assumed", assumed)
+        return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
     lacks: list[str] = []
     """Why a pair cannot be scored, "" if it can."""
     for pair in found:
@@ -149,18 +159,6 @@ def _is_sure(score: float, context: TraceContext) -> bool:
     """Returns whether so low a similarity leaves no doubt, for texts that could tell (:func:`_counts`)."""
     bands = context.texts.bands
     return bands is not None and score < min(bands.sure, context.threshold - _TOLERANCE)
-
-
-def _nothing(trace: Trace) -> Finding | None:
-    if trace.error is not None or trace.ends_in_tool_call:
-        return None  # there is no answer, and ``response`` says so
-    if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
-        return None  # an exchange without a subject
-    if any(turn.user and turn.assistant is not None for turn in trace.turns):
-        return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
-    if any(turn.user == "" and turn.assistant is not None for turn in trace.turns):
-        return Assumed("the input is empty; coherence is assumed", {"note": "the input is empty", "coherence_gap": 0.0})
-    return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
 
 
 def _reason(score: float, context: TraceContext) -> str:

@@ -28,9 +28,9 @@ Where no instructions were captured in the session, terms that only those can te
 so much, today's date) are open, too, unless the agent had such terms from elsewhere (docs/adr/0020); and so is what
 follows from them alone (twice an open price).
 
-Held against runs of known outcome (`tests/bench/labelled.py`): of good sessions it fails 4 of the 68 (tau-bench), 1 of
-the 122 (tau2) and none of the 72 (agentrx) that state values; in the four the agent did make up the id of a card, the
-one is told words of a screen that only uncaptured instructions have. It does not separate
+Held against runs of known outcome (`tests/lab/bench/labelled.py`): of good sessions it fails 4 of the 68 (tau-bench), 1
+of the 122 (tau2) and none of the 72 (agentrx) that state values; in the four the agent did make up the id of a card,
+the one is told words of a screen that only uncaptured instructions have. It does not separate
 success from failure there. Of 44 runs of agents of all fields (mcp-pairs) that version 7 failed, 35 were read as
 rightly failed. The 20 of 31 runs of otel-captures that fail are two tests, repeated, whose stand-in model answers with
 a random number. Ours.

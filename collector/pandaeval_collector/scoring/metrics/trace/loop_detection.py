@@ -61,7 +61,16 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         }
         for comparison in found.comparisons
     ]
-    excuses = {each.index: _excuse(here[1], each, context) for each in found.comparisons}
+    excuses: dict[int, str] = {}
+    """Why an answer so close to an earlier one is no loop; empty if it is one, or not so close."""
+    for each in found.comparisons:
+        known = context.earlier[each.index].tokens
+        new = sorted(word for word in here[1] - known if any(sign.isdigit() for sign in word))[:_LISTED]
+        excuses[each.index] = ""
+        if each.hybrid_score > _EXCUSED and context.asked_again:
+            excuses[each.index] = "the user asked for it again"
+        elif each.hybrid_score > _EXCUSED and new:
+            excuses[each.index] = f"it brings new values: {', '.join(new)}"
     counted = {
         each.index: min(each.hybrid_score, _EXCUSED if excuses[each.index] else 1.0) for each in found.comparisons
     }
@@ -69,18 +78,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if excuses[worst.index]:
         metadata["excused"] = excuses[worst.index]
     return Score(1.0 - counted[worst.index], _reason(context, worst, excuses[worst.index]), metadata)
-
-
-def _excuse(words: frozenset[str], comparison: OutputComparison, context: TraceContext) -> str:
-    """Returns why an answer so close to an earlier one is no loop; empty if it is one, or not so close."""
-    if comparison.hybrid_score <= _EXCUSED:
-        return ""
-    if context.asked_again:
-        return "the user asked for it again"
-    new = sorted(
-        word for word in words - context.earlier[comparison.index].tokens if any(sign.isdigit() for sign in word)
-    )[:_LISTED]
-    return f"it brings new values: {', '.join(new)}" if new else ""
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:

@@ -68,12 +68,12 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     found = await declared_plan(trace, judge)
     if found is None:
         return NO_PLAN
-    given: dict[str, object] = {"plan": found.plan, "task": found.task}
-    told = {**given, "revisions": found.revisions or "none"}
+    given, revisions = found
+    told = {**given, "revisions": revisions or "none"}
     verdict = await judge.ask(RUBRIC, told)
     if verdict.level is None:
         return undetermined(verdict.reason)
-    return Score(LEVELS[verdict.level], verdict.reason, told if found.revisions else given)
+    return Score(LEVELS[verdict.level], verdict.reason, told if revisions else given)
 
 
 METRIC = Metric(

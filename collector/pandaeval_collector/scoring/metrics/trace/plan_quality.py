@@ -68,7 +68,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     found = await declared_plan(trace, judge)
     if found is None:
         return NO_PLAN
-    given = {"plan": found.plan, "task": found.task}
+    given, _ = found
     verdict = await judge.ask(RUBRIC, given)
     return (
         undetermined(verdict.reason) if verdict.level is None else Score(LEVELS[verdict.level], verdict.reason, given)

@@ -29,7 +29,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     BY_THE_GUIDE,
     TASK,
     Part,
-    answer_missing,
     crashed,
     shows_nothing,
     task_of,
@@ -119,7 +118,8 @@ Guide:
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if told(trace) and crashed(trace):
         return None
-    if told(trace) and answer_missing(trace):
+    last = trace.turns[-1].assistant if trace.turns else None
+    if told(trace) and trace.output is None and last is None:
         return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
     return shows_nothing(trace, context)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -101,6 +101,11 @@ def wrong(labels: Sequence[str], calls: Sequence[int], reason: str, known: int) 
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in calls if not 1 <= number <= known]:
         return f"calls: there is no call {missing[0]}"
+    return unspoken(reason)
+
+
+def unspoken(reason: str) -> str | None:
+    """Returns what is wrong with a reason without a word."""
     return None if any(map(str.isalnum, reason)) else "reason: it says nothing"
 
 
@@ -140,7 +145,7 @@ def rated(
     before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
 ) -> TurnMetric:
     """Makes a metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
-    part = QuestionPart(name, version, ABOUT, criteria, Rating, _check)
+    part = QuestionPart(name, version, ABOUT, criteria, Rating, lambda rating, given: unspoken(rating.reason))
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
         found = await asked(part, view, judge)
@@ -166,10 +171,6 @@ def rated(
         rubrics=templates(part),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     )
-
-
-def _check(rating: Rating, given: Mapping[str, Any]) -> str | None:
-    return None if any(map(str.isalnum, rating.reason)) else "reason: it says nothing"
 
 
 def metadata_of(view: TurnView) -> dict[str, Any]:

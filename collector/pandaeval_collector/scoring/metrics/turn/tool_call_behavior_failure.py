@@ -101,10 +101,6 @@ call" is possible. What a tool answered that was not captured is unknown, and wa
 )
 
 
-def _has_tools(view: TurnView) -> bool:
-    return bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None)
-
-
 def _by_code(view: TurnView) -> Score | None:
     """Finds the calls that were repeated in vain; ``None`` where none was."""
     calls = view.tool_calls
@@ -147,7 +143,7 @@ METRIC = Metric(
     evaluate=shows_nothing,
     about=__doc__,
     ask=_ask,
-    applies=_has_tools,
+    applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
     by_code=_by_code,
     part=PART,
     rubrics=templates(PART),

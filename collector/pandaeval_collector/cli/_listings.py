@@ -1,0 +1,226 @@
+"""Prints what the API answers: rows as a table or as lines of JSON, and one of them in full. Ids, which people type
+again, are never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from pandaeval_collector.cli._output import console, many, print_json, safe, table
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
+
+Row = Mapping[str, Any]
+_MOST = 100
+"""Characters of a reason in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How to print a list. ``columns``: each heading, and how to get a row's cell, where it is not what the row has by
+    that name; ``empty``: the text for no rows."""
+
+    columns: Sequence[str | tuple[str, Callable[[Row], object]]]
+    empty: str = ""
+
+
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = RunFormat.table) -> None:
+    """Prints a list: a table, or one JSON object a line."""
+    if format_ is RunFormat.json:
+        print_json(rows)
+    elif rows:
+        columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
+        cells = [[row[name] if of is None else of(row) for name, of in columns] for row in rows]
+        out = console()
+        out.print(table([name for name, _ in columns], cells, on=out))
+    elif listing.empty:
+        typer.echo(listing.empty)
+
+
+def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
+    """Prints one row in full: ``tell`` does it for people, or it is one JSON object on a line."""
+    print_json([row]) if format_ is RunFormat.json else tell(row)
+
+
+def _worst(row: Row) -> str:
+    if row.get("error") is not None:
+        return f"run failed: {row['error']}"[:_MOST]
+    scored = next((each for each in row["results"] if each["outcome"] == "scored"), None)
+    return "nothing is scored" if scored is None else result_text(scored, _MOST)
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+TRACES = Listing(
+    (
+        ("trace", lambda row: row["trace_id"]),
+        "agent",
+        ("started", lambda row: moment(row["started_at"])),
+        ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
+        "failed",
+        ("session", lambda row: row["session_id"] or "-"),
+        ("worst", _worst),
+    ),
+    "no trace is like that",
+)
+SESSIONS = Listing(
+    (
+        ("session", lambda row: row["session_id"] or "-"),
+        "traces",
+        ("failed", lambda row: row["failed_traces"]),
+        ("last", lambda row: moment(row["last_at"])),
+        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else "-"),
+        ("worst", lambda row: _worst(row["worst"] or row)),
+    ),
+    "no session is like that",
+)
+FAILURES = Listing(
+    (
+        *("id", "severity"),
+        ("count", lambda row: row["occurrences"]),
+        ("last", lambda row: moment(row["last_at"])),
+        *("agent", "metric"),
+        ("cause", lambda row: row["title"]),
+    ),
+    "no failures",
+)
+RUNS = Listing(
+    (
+        *("id", "state", "traces", "done", "failed", "calls"),
+        ("USD", lambda row: f"{row['cost_usd']:.4f}"),
+        ("started", lambda row: _time(row["created_at"])),
+        ("metrics", lambda row: ", ".join(row["metrics"])),
+        "name",
+    ),
+    "no runs",
+)
+RESULTS = Listing(
+    (
+        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
+        ("score", lambda row: "" if row["score"] is None else f"{row['score']:.3f}"),
+        ("label", lambda row: row["label"] or row["why"]),
+        ("trace or session", lambda row: row["session_id"] if row["level"] == "session" else row["trace_id"]),
+        ("reason", lambda row: row["reason"][:100]),
+    ),
+    "no results",
+)
+SCHEDULES = Listing(
+    (
+        "id",
+        ("cron (UTC)", lambda row: row["cron"]),
+        ("next", lambda row: "paused" if row["next_at"] is None else _time(row["next_at"])),
+        ("last run", lambda row: row["last_run"] or ""),
+        ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
+        ("name", lambda row: row["run"]["name"]),
+    ),
+    "no schedules",
+)
+_OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
+_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
+_COMPARED = Listing(
+    (
+        "metric",
+        ("pairs", lambda row: row["both_scored"]),
+        ("differ", lambda row: row["differing"]),
+        ("mean (b - a)", lambda row: f"{row['difference']['mean']:+.4f}" if row["difference"] else ""),
+        ("95 % interval", lambda row: _interval(row["difference"] or {})),
+        ("agreement", lambda row: "" if row["agreement"] is None else f"{row['agreement']:.3f}"),
+        (
+            "version and judge",
+            lambda row: "same" if row["same_series"] else " -> ".join(map(", ".join, row["versions"])),
+        ),
+    ),
+    "the two have no units in common",
+)
+_CHANGED = Listing(
+    (
+        ("changed most", lambda row: row["metric"]),
+        ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
+        ("a", lambda row: f"{row['before']:.3f}"),
+        ("b", lambda row: f"{row['after']:.3f}"),
+    )
+)
+
+
+def _versions(row: Row) -> str:
+    return " -> ".join(map(", ".join, row["versions"]))
+
+
+def _interval(difference: Row) -> str:
+    known = difference.get("low") is not None
+    return f"{difference['low']:+.4f} .. {difference['high']:+.4f}" if known else ""
+
+
+def tell_trace(row: Row) -> None:
+    """Prints all that is known of one trace."""
+    _lines((f"trace {row['trace_id']}", *trace_lines(row)))
+
+
+def tell_session(row: Row) -> None:
+    """Prints one session: its results, then its traces in order."""
+    state = ", still open" if row["open"] else ""
+    head = f"session {row['session_id']}: {many(row['traces'], 'trace')}, {row['failed_traces']} failed{state}"
+    _lines((head, *(f"- {result_text(each, 400)}" for each in row["now"] or row["results"])))
+    show(row["members"], TRACES)
+
+
+def tell_failures(row: Row) -> None:
+    """Prints one group of failures with its newest examples."""
+    when = f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    head = f"{row['severity']}: {row['title']} ({when})"
+    about = f"agent {row['agent']}, service {row['service']}, metric {row['metric']}, label {row['label']}"
+    examples = (f"- trace {each['trace_id']} at {moment(each['at'])}: {each['reason']}" for each in row["examples"])
+    _lines((head, about, row["description"], *examples))
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
+        typer.echo(safe(line))
+
+
+def tell_run(run: Row) -> None:
+    """Prints one run: its line, its error, its results by metric, and the traces that failed."""
+    show([run], RUNS)
+    if run["error"]:
+        typer.echo(f"it could not go on: {run['error']}")
+    if run["planned"] and not run["traces"]:
+        asked = ", ".join(f"{name}={value}" for name, value in run["filters"].items())
+        typer.echo(f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet")
+    none = {"scored": 0, "assumed": 0, "unscored": 0}
+    show([{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES)
+    if run["failures"]:
+        show(run["failures"], _FAILED)
+        typer.echo(f"`pandaeval runs retry {run['id']}` tries these again")
+
+
+def tell_dry(dry: Row) -> None:
+    """Prints what a run would take: traces, calls, tokens and cost."""
+    if not dry["traces"]:
+        typer.echo("no stored trace is like that")
+    counted = "" if dry["counted"] == dry["traces"] else f" (from {dry['counted']} of the traces)"
+    facts = {
+        "traces": dry["traces"],
+        "sessions": dry["sessions"],
+        "calls": f"{dry['calls']}{counted}",
+        "tokens in": dry["prompt_tokens"],
+        "tokens out": dry["completion_tokens"],
+        "answered before": dry["remembered"],
+        "US dollars": "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}",
+    }
+    for name, value in facts.items():
+        typer.echo(f"{name:<16} {value}")
+    typer.echo("nothing was run: leave --dry-run out to run it")
+
+
+def tell_comparison(both: Row) -> None:
+    """Prints how two runs differ, by metric, and the units that changed most."""
+    show(both["metrics"], _COMPARED)
+    show([{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED)
+    other = "live results" if both["b"] is None else f"${both['b']['cost_usd']:.4f}"
+    typer.echo(f"cost: a ${both['a']['cost_usd']:.4f}, b {other}")

@@ -1,0 +1,127 @@
+"""A process of the line: ``python -m pandaeval_collector.pipeline.line.main``.
+
+It understands traces, files them under their sessions, and makes every other decision; what it answers are rows to
+commit. It reads the store and writes nothing, so it may be killed at any time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.calls import Handlers
+from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.base.runtime.serving import Tell, serve
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.handed import unpacked
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import Understood
+from pandaeval_collector.store.run_rows import RunBatch
+from pandaeval_otel.assembly import DueTrace
+
+MOST_HELD = 8
+"""Batches that were understood and wait to be filed: more are of a front that has forgotten them."""
+
+
+class OpensLine(Protocol):
+    """A setup: makes the line in its own process. The front is told what ``telemetry`` counts."""
+
+    def open(self, telemetry: Telemetry) -> Line: ...
+
+
+class LineServer:
+    """Answers the front. One thread."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._numbers = itertools.count(1)
+        self._held: dict[int, Sequence[Understood]] = {}
+
+    def understand(self, due: Sequence[DueTrace]) -> bytes:
+        """Returns what became of traces, packed, for the process that files."""
+        understood = self._line.understanding.of(due)
+        failpoints.reach("in_worker")
+        return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
+
+    def keep_understood(self, due: Sequence[DueTrace]) -> int:
+        """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
+        number = next(self._numbers)
+        self._held[number] = self._line.understanding.of(due)
+        failpoints.reach("in_worker")
+        while len(self._held) > MOST_HELD:
+            del self._held[min(self._held)]
+        return number
+
+    def file(self, due: Sequence[DueTrace], held: int | bytes) -> Decision:
+        """Files traces under their sessions. May be called again, with the same arguments, until it has answered."""
+        understood: Sequence[Understood]
+        understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
+        decision = self._line.file(due, understood)
+        if isinstance(held, int):
+            del self._held[held]
+        return decision.decision()
+
+    def adopt(self, messages: Sequence[tuple[bytes, bool]]) -> Decision:
+        """Makes traces that other collectors decided members of their sessions."""
+        return self._line.adopt([unpacked(body, is_done) for body, is_done in messages]).decision()
+
+    def judged(self, judgements: bytes) -> Decision:
+        """Files the answers of judges."""
+        return self._line.judged(pickle.loads(judgements)).decision()  # noqa: S301 - from our process
+
+    def shadowed(self, result: bytes, run: int) -> Decision:
+        """Files a result of the judge in the shadow."""
+        return self._line.shadowed(pickle.loads(result), run).decision()  # noqa: S301 - from our process
+
+    def emitted(self, results: bytes, batch: RunBatch) -> Decision:
+        """Files a batch of a run, and exports its results."""
+        return self._line.emitted(pickle.loads(results), batch).decision()  # noqa: S301 - from our process
+
+    def session_now(self, session_id: str) -> list[bytes]:
+        """Returns the results that a session would have if it ended now, as JSON objects."""
+        return [result.to_json() for result in self._line.session_now(session_id)]
+
+    def handlers(self) -> Handlers:
+        """Returns what the front may ask, by name."""
+        line = self._line
+        concluding: dict[str, Callable[..., Conclusion]] = {
+            "set_aside": line.set_aside,
+            "compare": line.compare,
+            "end_elsewhere": line.end_elsewhere,
+            "close_sessions": line.close_sessions,
+            "score_so_far": line.score_so_far,
+        }
+        own = (self.understand, self.keep_understood, self.file, self.adopt, self.judged, self.shadowed, self.emitted)
+        return {
+            **{handler.__name__: handler for handler in (*own, self.session_now)},
+            **{name: partial(_decision, conclude) for name, conclude in concluding.items()},
+        }
+
+
+def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
+    return conclude(*arguments).decision()
+
+
+def _open(setup: OpensLine, tell: Tell) -> Handlers:
+    telemetry = Telemetry()
+    server = LineServer(setup.open(telemetry))
+
+    def telling(answer: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return answer(*arguments)
+        finally:
+            tell("measured", CPU.take(), telemetry.relay())
+
+    spare_the_garbage_collector()
+    return {name: partial(telling, handler) for name, handler in server.handlers().items()}
+
+
+if __name__ == "__main__":
+    serve(_open)

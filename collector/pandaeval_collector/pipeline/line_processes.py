@@ -1,0 +1,153 @@
+"""The processes of the line, from the front's side: they look into what traces hold, and the front does not.
+
+One process files traces under their sessions and makes every decision; with ``line.workers`` others understand traces
+beside it. All read the store and write nothing, so any of them may be killed at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from pandaeval_collector.base.metric_cpu import CPU, Spent
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.telemetry import Relayed, Telemetry
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_otel.assembly import DueTrace
+
+MODULE = "pandaeval_collector.pipeline.line.main"
+MOST_DEATHS = 3
+"""Processes that may die over a request that each was given alone. One may be killed for reasons of its own."""
+SECONDS_PER_BYTE = 2e-6
+"""What a request may take longer for each byte of its spans: fifty times what that takes on a free core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A batch that was understood. ``held``: what :meth:`LineProcesses.file` gives to the process that files: the
+    number under which that process (``pid``) keeps the batch itself, or what another one answered, packed."""
+
+    held: int | bytes
+    pid: int | None = None
+
+
+class DecidesTraces(Protocol):
+    """What the front asks of the line. ``room``: batches that it can work on at a time."""
+
+    room: int
+
+    async def understand(self, due: Sequence[DueTrace]) -> Understood: ...
+    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision: ...
+    async def decide(self, name: str, *arguments: Any) -> Decision: ...
+    async def ask(self, name: str, *arguments: Any) -> Any: ...
+    def give_up(self) -> None: ...
+
+
+class LineProcesses:
+    """Implements :class:`DecidesTraces`. On one event loop."""
+
+    def __init__(
+        self,
+        number: int,
+        setup: Any,
+        environ: Mapping[str, str],
+        telemetry: Telemetry,
+        timeout: float = 60.0,
+    ) -> None:
+        """``number``: processes, at least 1; ``setup``: what they are told; ``timeout``: seconds that one may be at a
+        request, beside :data:`SECONDS_PER_BYTE`, before it is killed."""
+
+        def measured(spent: Spent, relayed: Relayed) -> None:
+            CPU.add(spent)
+            telemetry.take_in("line", relayed)
+
+        count = partial(telemetry.add, "pandaeval.workers")
+        self._all = [
+            Calls(
+                "a process of the line",
+                MODULE,
+                setup,
+                environ,
+                count=count,
+                handlers={"measured": measured},
+                in_turn=True,
+                keep=True,
+            )
+            for _ in range(number)
+        ]
+        self._files = self._all[0]
+        self._timeout, self._stopping = timeout, False
+        self.room = number + 1
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that run."""
+        return [process.pid for process in self._all if process.pid is not None]
+
+    async def start(self) -> None:
+        """Starts the processes and returns when all can be asked. Raises ``ChildStartError``; :meth:`close` has to be
+        called all the same."""
+        for error in await asyncio.gather(*(process.start() for process in self._all), return_exceptions=True):
+            if error is not None:
+                raise error
+
+    async def understand(self, due: Sequence[DueTrace]) -> Understood:
+        """Has the process with the least to do read and score traces, each by itself."""
+        request = [replace(trace, known=frozenset()) for trace in due]
+        patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
+        process = min(self._all, key=lambda process: (process.pid is None, process.busy))
+        if process is self._files:
+            held: int = await self._asked(process, "keep_understood", request, patience=patience)
+            return Understood(held, process.pid)
+        return Understood(await self._asked(process, "understand", request, patience=patience))
+
+    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+        """Has a batch filed under its sessions. Raises ``ChildEndedError`` where the process that kept it has ended."""
+        if understood.pid is not None and understood.pid != self._files.pid:
+            raise ChildEndedError("a process of the line", understood.pid, "ended", over_it=False)
+        patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
+        decision: Decision = await self._asked(self._files, "file", due, understood.held, patience=patience)
+        return decision
+
+    async def decide(self, name: str, *arguments: Any) -> Decision:
+        """Has one of the line's other decisions made; once more where the process died over it, as it may have been
+        killed for reasons of its own. Raises ``ChildEndedError``."""
+        deaths = 0
+        while True:
+            try:
+                decision: Decision = await self.ask(name, *arguments)
+            except ChildEndedError as error:
+                deaths += error.over_it
+                if self._stopping or error.hung or deaths >= MOST_DEATHS:
+                    raise
+            else:
+                return decision
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        """Asks the process that files."""
+        return await self._asked(self._files, name, *arguments, patience=self._timeout)
+
+    def give_up(self) -> None:
+        """Ends what the processes are at, and starts none any more."""
+        self._stopping = True
+        for process in self._all:
+            process.stop()
+            process.kill()
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        self.give_up()
+        await asyncio.gather(*(process.close() for process in self._all))
+
+    async def _asked(self, process: Calls, name: str, *arguments: Any, patience: float) -> Any:
+        """Asks a process, and again while it does not start: there is no other to ask."""
+        while True:
+            try:
+                return await process.ask(name, *arguments, patience=patience)
+            except ChildStartError:
+                if self._stopping:
+                    raise

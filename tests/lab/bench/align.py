@@ -1,0 +1,106 @@
+"""Does ``pandaeval judge align`` mend a judge's flaw, and does it refuse what is of no use?
+
+    python tests/lab/bench/align.py [--trials 200] [--judge [--drill 1]]
+
+Reads ``../shared/data/judge-arena``: a cheap judge's scores of 480 answers with labels (pass from 0.7 on), a judge that
+flatters. Each trial draws 240 of them with replacement (each draw a session of its own) and runs the procedure of the
+command, without a model: a *useless* guideline changes that share of the judge's verdicts by chance, an *idle* one puts
+that share of its errors right and as many right verdicts wrong; a *stricter* one has it pass from 0.9 on; a *mending*
+one puts that share of its errors right. *Proven* is the share of trials in which a candidate would be adopted.
+With ``--judge`` the command itself is run on 60 runs of a refund desk, with a judge by script that believes the agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from lab.bench._table import table  # noqa: E402
+from lab.bench.corrected_rates import PASSING, policies  # noqa: E402
+from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun, align  # noqa: E402
+
+RUNS = 240
+USELESS = ("useless 0.1", "useless 0.4", "idle 0.1", "idle 0.2", "idle 0.4", "idle 0.8")
+MENDING = ("stricter", "mending 0.1", "mending 0.2", "mending 0.4")
+
+
+class ArenaJudge:
+    """One trial's runs, and the judge with a candidate."""
+
+    def __init__(self, seed: int) -> None:
+        base = policies()["base"].labelled
+        self._draw = np.random.default_rng(seed)
+        at = self._draw.integers(0, len(base.judge), RUNS)
+        self.judge, self.passed = base.judge[at], base.label[at] >= PASSING
+        right = (self.judge >= PASSING) == self.passed
+        self._errors_per_right = float((~right).sum() / right.sum())
+        self.runs = [LabelledRun(str(number), bool(passed)) for number, passed in enumerate(self.passed)]
+
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:
+        return {run.unit: JudgedUnit(self._said(text, int(run.unit))) for run in runs}
+
+    def _said(self, text: str, at: int) -> bool:
+        now, kind, _, share = bool(self.judge[at] >= PASSING), *text.partition(" ")
+        if kind == "stricter":
+            return bool(self.judge[at] >= 0.9)
+        if kind == "useless" and self._draw.random() < float(share):
+            return bool(self._draw.random() < 0.5) if now else not now
+        if kind == "idle":
+            wrong = now != self.passed[at]
+            return not now if self._draw.random() < float(share) * (1.0 if wrong else self._errors_per_right) else now
+        if kind == "mending" and self._draw.random() < float(share):
+            return bool(self.passed[at])
+        return now
+
+
+def trials(candidates: Sequence[str], number: int) -> float:
+    """The share of trials in which one of them is proven."""
+    found = 0
+    for seed in range(number):
+        judge = ArenaJudge(seed)
+        found += align(judge.runs, judge, candidates).proven is not None
+    return found / number
+
+
+def command(drill: str) -> str:
+    """What the command prints."""
+    from typer.testing import CliRunner
+
+    from pandaeval_collector.cli import app
+    from support.judge import JudgeServer
+    from support.refunds import flawed, written
+
+    with tempfile.TemporaryDirectory() as folder, JudgeServer(flawed) as server:
+        traces, labels = written(Path(folder), 60)
+        environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
+        asked = ["judge", "align", str(labels), str(traces), "--model", "openai/gpt-4o-mini"]
+        done = CliRunner().invoke(
+            app, [*asked, "--guidelines", str(Path(folder) / "guidelines.yaml"), "--drill", drill], env=environ
+        )
+        return f"{done.output}{len(server.requests)} calls"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--trials", type=int, default=200)
+    options.add_argument("--judge", action="store_true")
+    options.add_argument("--drill", default="1", help="copies of each fault, with --judge")
+    given = options.parse_args()
+    if given.judge:
+        print(command(given.drill))
+        return
+    sets = [(each,) for each in (*USELESS, *MENDING)] + [USELESS[2:5], (*USELESS[2:5], "stricter")]
+    rows = [(" + ".join(each), f"{trials(each, given.trials):.3f}") for each in sets]
+    print(table(f"{given.trials} trials of {RUNS} labels, half to choose by", ("candidates", "proven"), rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Cases that are frozen from recorded runs, and graded against the run that they were frozen from.
+
+    python tests/lab/bench/cases_frozen.py [SET…]
+
+Each labelled session of the sets in ``../shared/data`` is made a case; what a person would fill in (the expected calls,
+and outputs that have to be said) is taken from the set's own reference. The case is written to a file, read again, and
+the session graded as its trial. Printed: of the runs that failed and of those that succeeded by the set's own
+programmatic label, how many the case gives that label. Also 200 secrets are planted in recorded runs; printed: how many
+stand in the case files.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+import yaml  # noqa: E402
+
+from pandaeval_collector.analysis.rules._verbs import Nature, nature  # noqa: E402
+from pandaeval_collector.config import load  # noqa: E402
+from pandaeval_collector.receivers.files import Input  # noqa: E402
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.scoring.cases.files import (  # noqa: E402
+    freeze,
+    read_suite,
+    to_yaml,
+)
+from pandaeval_collector.scoring.cases.matching import TrialMatcher  # noqa: E402
+from pandaeval_collector.scoring.cases.trial import Trial  # noqa: E402
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
+from pandaeval_collector.show.report.inspection import describe  # noqa: E402
+from pandaeval_otel.model import Trace  # noqa: E402
+
+DATA = ROOT.parent / "shared" / "data"
+SETS = ("tau-bench", "tau2-pairs", "agentrx-tau")
+Labels = dict[str, dict[str, Any]]
+
+
+def labels(folder: Path) -> Labels:
+    """By session, what is known of it."""
+    found: Labels = {}
+    with lzma.open(folder / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row["session_id"] is not None:
+                found.setdefault(row["session_id"], {})[row["name"]] = row["value"]
+    return found
+
+
+def sessions(folder: Path) -> dict[str, list[Trace]]:
+    """The traces by session, in order."""
+    found: dict[str, list[Trace]] = {}
+    with FileRun(None) as run:
+        for request in Input(str(folder / "traces.jsonl.xz")).requests():
+            run.add(request)
+        for trace in run.traces():
+            if trace.session_id is not None:
+                found.setdefault(trace.session_id, []).append(trace)
+    return found
+
+
+CHECKS_ACTIONS = {"tau2-pairs"}
+"""Sets whose label also asks for calls that change nothing in the database (by their provenance)."""
+
+
+def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
+    """The case file as a person leaves it: with the set's own reference."""
+    held = yaml.safe_load(text)
+    case = held["cases"][0]
+    calls = known["expected_tool_calls"]
+    case["expected_tools"] = [
+        {
+            "tool_name": call["name"],
+            "parameters": call["arguments"],
+            "compare_args": compared(call),
+        }
+        for call in calls
+        if call.get("requestor", "assistant") == "assistant"
+    ]
+    case.pop("open")
+    names = [call["name"] for call in calls]
+    if checks_actions and names and not any(nature(name) is Nature.CHANGING for name in names):
+        handed = [name for name in names if nature(name) is Nature.HAND_OVER]
+        if handed:  # what the task comes down to is that the user is handed over
+            case["required_order"] = handed
+            case.pop("expected_tools")
+    if known.get("expected_outputs"):
+        case["output_format"] = {"contains": known["expected_outputs"]}
+    return json.dumps(held)
+
+
+def compared(call: dict[str, Any]) -> dict[str, str]:
+    """All arguments, or those that the reference compares: lists of items in any order; what an agent tells the people
+    that it hands over to is its own affair."""
+    names = call["arguments"] if call.get("compare_args") is None else call["compare_args"]
+    told = nature(call["name"]) is Nature.HAND_OVER
+    return {
+        name: "any" if told else "unordered" if isinstance(call["arguments"].get(name), list) else "exact"
+        for name in names
+    }
+
+
+def graded(
+    traces: list[Trace], known: dict[str, Any], checks: bool, grader_of: Any, folder: Path
+) -> tuple[bool | None, str]:
+    text = to_yaml([freeze([describe(trace) for trace in traces], "frozen")])
+    path = folder / "case.json"
+    path.write_text(filled_in(text, known, checks), encoding="utf-8")
+    suite = read_suite(path)
+    gathered = TrialMatcher(suite)
+    gathered.add(traces)
+    (attempt,) = gathered.attempts()
+    trial = Trial(attempt.case, attempt.name, tuple(traces))
+    results = {each.metric: each for each in grader_of(suite).results(trial)}
+    correct = results["trial_correct"]
+    return correct.success, correct.finding.reason
+
+
+def shares(name: str, grader_of: Any) -> Iterator[str]:
+    folder = DATA / name
+    known, runs = labels(folder), sessions(folder)
+    right: Counter[bool] = Counter()
+    of: Counter[bool] = Counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        for session, traces in runs.items():
+            success = known.get(session, {}).get("task_success")
+            if success is None:
+                continue
+            said, reason = graded(traces, known[session], name in CHECKS_ACTIONS, grader_of, Path(scratch))
+            of[success] += 1
+            right[success] += said is success
+            if "-v" in sys.argv and said is not success:
+                print(f"  {session} label {success}, case {said}: {reason[:400]}")
+    for success, word in ((False, "failing"), (True, "successful")):
+        yield f"{word} {right[success]}/{of[success]} ({right[success] / max(1, of[success]):.1%})"
+
+
+def planted(count: int = 200) -> int:
+    """How many of so many planted secrets stand in a case file."""
+    from support.secrets import make, plant
+
+    draw, runs = random.Random(11), sessions(DATA / "tau-bench")
+    names, found = sorted(runs), 0
+    for number in range(count):
+        secret = make(draw, number)
+        told = [describe(trace) for trace in runs[draw.choice(names)]]
+        text = to_yaml([freeze(plant(draw, told, secret, number), "frozen")])
+        found += secret.value in text
+    return found
+
+
+def main() -> None:
+    base = evaluator(load(None, {}))
+    chosen = [each for each in sys.argv[1:] if not each.startswith("-")] or SETS
+    for name in chosen:
+        print(f"{name}: {', '.join(shares(name, lambda suite: TrialGrader(base, suite)))}", flush=True)
+    print(f"planted secrets in case files: {planted()} of 200")
+
+
+if __name__ == "__main__":
+    if not DATA.exists():
+        sys.exit("the labelled runs (../shared/data) are not here")
+    main()

@@ -1,0 +1,174 @@
+"""What it costs to bring a span into normal form, by the dialects that it speaks, over the captures of real frameworks.
+
+    python tests/lab/bench/dialect_cost.py [--root DIR] [--passes N]
+
+Whole passes over all captures, so that nothing is remembered from one reading of a span to the next but what a stream
+of spans would leave behind too. A span counts under each dialect that read something on it, with all that its reading
+costs, the other dialects included. Its cost is the least of its passes: others work on the machine, and nothing makes
+reading quicker than it is. Captures are short runs with little text; the last columns say how much.
+
+"20 attributes" is the median of a dialect's spans with 15 to 25 attributes; where it has fewer than ten of them, the
+line through all its spans (cost by attributes) at 20, in brackets, if it has spans on both sides. "JSON" is what it
+takes only to parse the JSON texts of the same spans, each of them once: nothing that reads them all can cost less, but
+some are remembered. The second table has all spans by what they are and how much text they carry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+_REPO = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(_REPO), str(_REPO / "collector")]
+
+from _table import table  # noqa: E402
+
+from pandaeval_otel.base._json import loads  # noqa: E402
+from pandaeval_otel.model.raw import RawLog, RawSpan  # noqa: E402
+from pandaeval_otel.normal.spans import normalize  # noqa: E402
+from tests.golden.conformance_capture import read  # noqa: E402
+
+_OWN = _REPO / "tests" / "golden" / "captures"
+_SHARED = _REPO.parent / "shared" / "captures"
+_FEW = 10
+_SIZES = (500, 2_000, 8_000)
+"""Characters of text on a span, at which the second table's rows begin."""
+
+Pair = tuple[RawSpan, tuple[RawLog, ...]]
+
+
+@dataclass(slots=True)
+class _Cost:
+    """Of one span: microseconds, those of its JSON alone, attributes, and characters of text in them and in its events
+    and log records."""
+
+    us: float
+    json_us: float
+    attributes: int
+    characters: int
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, action="append", default=[])
+    parser.add_argument("--passes", type=int, default=7)
+    options = parser.parse_args(arguments)
+    print(report(options.passes, options.root))
+
+
+def report(passes: int, roots: Sequence[Path] = ()) -> str:
+    """Both tables."""
+    pairs = [pair for root in roots or [_OWN, _SHARED] if root.is_dir() for pair in _spans(root)]
+    by_dialect: dict[str, list[_Cost]] = {}
+    by_kind: dict[tuple[str, int], list[_Cost]] = {}
+    texts = [_json_texts(span, logs) for span, logs in pairs]
+    whole = _measured([partial(normalize, span, logs) for span, logs in pairs], passes)
+    parsing = _measured([partial(_parse, each) for each in texts], passes)
+    for (span, logs), us, json_us in zip(pairs, whole, parsing, strict=True):
+        cost = _Cost(us, json_us, len(span.attributes), _characters(span, logs))
+        found = normalize(span, logs)
+        for name in found.dialects:
+            by_dialect.setdefault(name, []).append(cost)
+        by_kind.setdefault((found.kind, bisect(_SIZES, cost.characters)), []).append(cost)
+    head = ["dialect", "spans", "median", "p95", "20 attributes", "JSON", "attributes, median", "characters, median"]
+    rows = [_row(name, costs) for name, costs in sorted(by_dialect.items())]
+    first = table(f"Microseconds to normalise a span, {len(pairs):,} spans", head, rows)
+    head = ["kind", "characters", "spans", "median", "p95", "JSON, median", "characters, median"]
+    rows = [_row_of_kind(*key, costs) for key, costs in sorted(by_kind.items()) if len(costs) >= _FEW]
+    return first + "\n" + table("The same by kind and content", head, rows)
+
+
+def _spans(root: Path) -> Iterator[Pair]:
+    for path in sorted(root.glob("*/*.otlp.jsonl")):
+        for recorded in read(path):
+            by_span: dict[str, list[RawLog]] = {}
+            for log in recorded.evidence.logs:
+                by_span.setdefault(log.span_id, []).append(log)
+            yield from ((span, tuple(by_span.get(span.span_id, ()))) for span in recorded.evidence.spans)
+
+
+def _measured(readings: Sequence[Callable[[], object]], passes: int) -> list[float]:
+    """Microseconds of each in its best pass."""
+    best = [float("inf")] * len(readings)
+    clock = time.perf_counter_ns
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    for _ in range(passes):
+        for index, reading in enumerate(readings):
+            began = clock()
+            reading()
+            best[index] = min(best[index], (clock() - began) / 1000)
+    gc.enable()
+    return best
+
+
+def _json_texts(span: RawSpan, logs: Sequence[RawLog]) -> list[str]:
+    """Each JSON array or object that stands as text on a span, in its events or log records, once."""
+    holders = (span.attributes, *(event.attributes for event in span.events), *(log.attributes for log in logs))
+    values = [*(value for each in holders for value in each.values()), *(log.body for log in logs)]
+    found = dict.fromkeys(value for value in values if isinstance(value, str) and value[:1] in ("[", "{"))
+    return [text for text in found if _is_json(text)]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(texts: Sequence[str]) -> None:
+    for text in texts:
+        loads(text)
+
+
+def _characters(span: RawSpan, logs: Sequence[RawLog]) -> int:
+    holders = (span.attributes, *(event.attributes for event in span.events), *(log.attributes for log in logs))
+    texts = sum(len(value) for each in holders for value in each.values() if isinstance(value, str))
+    return texts + sum(len(str(log.body)) for log in logs if log.body is not None)
+
+
+def _row(name: str, costs: Sequence[_Cost]) -> list[object]:
+    times = [cost.us for cost in costs]
+    high = statistics.quantiles(times, n=20)[-1] if len(times) > 1 else times[0]
+    sizes = (statistics.median(cost.attributes for cost in costs), statistics.median(cost.characters for cost in costs))
+    near = [cost.json_us for cost in costs if 15 <= cost.attributes <= 25]
+    parsing = f"{statistics.median(near):.1f}" if len(near) >= _FEW else ""
+    median = f"{statistics.median(times):.1f}"
+    return [name, len(costs), median, f"{high:.0f}", _of_twenty(costs), parsing, *map(int, sizes)]
+
+
+def _row_of_kind(kind: str, size: int, costs: Sequence[_Cost]) -> list[object]:
+    times = [cost.us for cost in costs]
+    low, high = (0, *_SIZES)[size], (*_SIZES, None)[size]
+    parsing, characters = (
+        statistics.median(each) for each in ([cost.json_us for cost in costs], [cost.characters for cost in costs])
+    )
+    p95 = f"{statistics.quantiles(times, n=20)[-1]:.0f}"
+    sizes = f"{low:,} to {high:,}" if high else f"{low:,} and more"
+    return [str(kind), sizes, len(costs), f"{statistics.median(times):.1f}", p95, f"{parsing:.1f}", int(characters)]
+
+
+def _of_twenty(costs: Sequence[_Cost]) -> str:
+    near = [cost.us for cost in costs if 15 <= cost.attributes <= 25]
+    if len(near) >= _FEW:
+        return f"{statistics.median(near):.1f}"
+    counts = [cost.attributes for cost in costs]
+    if not min(counts) < 20 < max(counts):
+        return ""
+    line = statistics.linear_regression(counts, [cost.us for cost in costs])
+    return f"({line.intercept + 20 * line.slope:.1f})"
+
+
+if __name__ == "__main__":
+    main()

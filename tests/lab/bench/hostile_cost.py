@@ -1,0 +1,65 @@
+"""CPU microseconds a span that metrics without a model take on traces made to cost them much, small and large.
+
+What grows with the size of the trace is found here; the bounds are counts (values, numbers compared), so that a result
+never depends on a clock.
+
+    python tests/lab/bench/hostile_cost.py [--sizes 40,400,2000] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from _table import table
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.metric_cpu import CPU, Spent
+from pandaeval_collector.scoring.evaluator import Evaluator
+from support.hostile_traces import HOSTILE
+
+
+def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
+    """One row: what all inline metrics take, and the dearest of them."""
+    trace = HOSTILE[name](size)
+    texts = evaluator.embed([trace])
+    by_metric: Counter[str] = Counter()
+
+    def heard(_: str, spent: Spent) -> None:
+        for key, seconds in spent:
+            by_metric[key] += seconds  # type: ignore[assignment] # seconds
+
+    CPU.listener = heard
+    before = time.process_time()
+    evaluator.trace(trace, texts)
+    evaluator.turns.inline(trace, False)
+    whole = time.process_time() - before
+    CPU.listener = None
+    spans = len(trace.spans)
+    dearest, seconds = by_metric.most_common(1)[0]
+    return [name, spans, whole / spans * 1e6, whole * 1e3, dearest, seconds / spans * 1e6]
+
+
+def report(sizes: list[int], names: list[str]) -> str:
+    evaluator = Evaluator(load("embedded"))
+    cost(evaluator, "distinct", 3)  # loads what is loaded at first use
+    rows = [cost(evaluator, name, size) for name in names or HOSTILE for size in sizes]
+    head = ["trace", "spans", "µs a span", "ms a trace", "dearest metric", "its µs a span"]
+    return table("Metrics without a model on hostile traces", head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="40,400")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    asked = parser.parse_args()
+    print(report([int(each) for each in asked.sizes.split(",")], asked.names))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""What judging costs: calls and prompt tokens of the seven judged metrics, and what sending the whole trace would.
+
+    python tests/lab/bench/judge_tokens.py [--sample N] [--only SET]
+    python tests/lab/bench/judge_tokens.py --wire
+
+Over the golden captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from
+litellm's own files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without
+any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*:
+the tokens of the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are
+litellm's list at hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
+``--wire`` sends the calls about a few traces to a server on loopback, through litellm, and says how many bytes of them
+are the same from their beginning on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+_LITELLM = Path(
+    (find_spec("litellm") or sys.exit("litellm is needed: pip install . './collector[judge]'")).origin or ""
+).parent
+os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokenizers")
+
+import tiktoken  # noqa: E402
+
+from pandaeval_collector.cli._inputs import requests  # noqa: E402
+from pandaeval_collector.judge.call import (  # noqa: E402
+    CallParameters,
+    ModelAnswer,
+    ModelCall,
+)
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
+from pandaeval_collector.judge.pack import pack  # noqa: E402
+from pandaeval_collector.judge.redact import redacted  # noqa: E402
+from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
+from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
+from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_otel.model import Trace  # noqa: E402
+from pandaeval_otel.model.raw import RawSpan  # noqa: E402
+from pandaeval_otel.normal.trace import is_genai  # noqa: E402
+from support.asked import GOOD, Memory, said  # noqa: E402
+from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
+
+SENT = 11
+ANSWER_TOKENS = 120
+"""What a verdict takes, about; the scripted judge's are shorter."""
+HIDDEN_TOKENS = 500
+"""What a model thinks before a verdict, where it thinks by default; from 64 to a few thousand by model and question."""
+MODELS: Mapping[str, tuple[int, bool]] = {
+    "gpt-5-nano": (1024, True),
+    "gpt-4o-mini": (1024, False),
+    "gpt-5-mini": (1024, True),
+    "gpt-5.1": (1024, False),
+    "gemini/gemini-2.5-flash-lite": (1024, False),
+    "gemini/gemini-2.5-flash": (1024, True),
+    "claude-haiku-4-5": (4096, False),
+    "claude-sonnet-4-6": (2048, False),
+}
+"""Tokens of the shortest beginning that the provider caches, and whether the model reasons unless it is told not to."""
+_ENCODING = tiktoken.get_encoding("o200k_base")
+
+
+def tokens(text: str) -> int:
+    return len(_ENCODING.encode(text, disallowed_special=()))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``prefix``: tokens of the longest beginning; ``again``: prompt tokens with which an earlier call had begun, too;
+    ``same``: whether all calls begin with the same words, some with fewer of them; ``schema``: of the questions'
+    schemas, which are no part of ``prompt``."""
+
+    calls: int
+    prompt: int
+    prefix: int
+    again: int
+    whole: int
+    same: bool
+    schema: int
+
+
+class _Counting:
+    """Answers every question with a verdict that holds, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[Any]] = []
+        self.schemas: list[str] = []
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        assert call.response_format is not None
+        self.asked.append(call.messages)
+        self.schemas.append(json.dumps(call.response_format, separators=(",", ":")))
+        return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
+
+
+async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:
+    """Every question of every judged metric about a trace."""
+    packed = pack(redacted(trace), b"s" * 32)
+    context = TraceContext(Texts({}, (), "none", None), 0.5)
+    for metric in registry().values():
+        if metric.kind != "llm" or metric.level != "trace" or metric.evaluate(trace, context) is not None:
+            continue
+        assert metric.ask is not None
+        try:
+            await metric.ask(trace, Judge(desk, packed, model, asker=metric.key))
+        except NoVerdictError as error:
+            print(f"{trace.trace_id}: {metric.name}: {error}", file=sys.stderr)
+
+
+async def _cost(trace: Trace, whole: str) -> Cost:
+    counting = _Counting()
+    await _ask_all(Desk(counting, Memory()), trace, "m")
+    heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
+    begun = {head: tokens(head) for head in set(heads)}
+    rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])
+    longest = max(heads, key=len, default="")
+    prefix = begun.get(longest, 0)
+    again = sum(begun[head] for head in heads) - prefix
+    prompt = sum(begun[head] for head in heads) + rest
+    same = all(longest.startswith(head) for head in heads)
+    schema = sum(map(tokens, counting.schemas))
+    return Cost(len(heads), prompt, prefix, again, SENT * tokens(whole), same, schema)
+
+
+def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
+    """Traces with their spans as JSON."""
+    with FileRun(None) as run:
+        for request in requests([str(path)]):
+            run.add(request)
+        run._flush()
+        for due in islice(run._due(), most):
+            found = stored(run._store, due.chunks, closing_of(due))
+            evidence, trace = found.evidence, found.trace
+            if trace is not None and is_genai(trace):
+                whole = {
+                    "spans": [_plain(span) for span in evidence.spans],
+                    "logs": [log.body for log in evidence.logs],
+                }
+                yield trace, json.dumps(whole, ensure_ascii=False, default=str)
+
+
+def _plain(span: RawSpan) -> dict[str, Any]:
+    events = [{"name": event.name, "attributes": dict(event.attributes)} for event in span.events]
+    about = {"span_id": span.span_id, "parent_id": span.parent_id, "name": span.name, "status": span.status_message}
+    times = {"start_ns": span.start_ns, "end_ns": span.end_ns}
+    return {**about, **times, "attributes": dict(span.attributes), "events": events}
+
+
+def _row(name: str, costs: Sequence[Cost]) -> str:
+    judged = [cost for cost in costs if cost.calls]
+    ours, whole = sum(cost.prompt for cost in judged), sum(cost.whole for cost in judged)
+    fewer = [1 - cost.prompt / cost.whole for cost in judged]
+    again = sum(cost.again for cost in judged) / ours
+    numbers = (
+        f"{len(costs)}",
+        f"{statistics.mean(cost.calls for cost in judged):.1f}",
+        f"{max(cost.calls for cost in judged)}",
+        f"{ours / len(judged):,.0f}",
+        f"{sum(cost.schema for cost in judged) / len(judged):,.0f}",
+        f"{whole / len(judged):,.0f}",
+        f"{1 - ours / whole:.0%}",
+        f"{statistics.median(fewer):.0%}",
+        f"{again:.0%}",
+        "yes" if all(cost.same for cost in judged) else "NO",
+    )
+    return f"| {name} | {' | '.join(numbers)} |"
+
+
+def _prices(costs: Sequence[Cost]) -> Iterator[str]:
+    listed = json.loads((_LITELLM / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8"))
+    judged = [cost for cost in costs if cost.calls]
+    for model, (least, reasons) in MODELS.items():
+        price = listed[model]
+        into, out = price["input_cost_per_token"], price["output_cost_per_token"]
+        read = price.get("cache_read_input_token_cost") or into
+        write = price.get("cache_creation_input_token_cost") or into
+        answer = (ANSWER_TOKENS + HIDDEN_TOKENS * reasons) * out
+        before = statistics.mean((cost.prompt + cost.schema) * into + cost.calls * answer for cost in judged)
+        plain = statistics.mean(cost.prompt * into + cost.calls * answer for cost in judged)
+        cached = statistics.mean(_cached(cost, least, into, read, write) + cost.calls * answer for cost in judged)
+        hit = sum(cost.prefix >= least for cost in judged) / len(judged)
+        numbers = (f"{each * 1000:.2f}" for each in (before, plain, cached))
+        yield f"| {model} | {' | '.join(numbers)} | {hit:.0%} | {HIDDEN_TOKENS if reasons else 0} |"
+
+
+def _cached(cost: Cost, least: int, into: float, read: float, write: float) -> float:
+    """US dollars for the prompts about one trace, of which the first writes the cache and the others read it."""
+    if cost.prefix < least:
+        return cost.prompt * into
+    rest = cost.prompt - cost.prefix - cost.again
+    return rest * into + cost.prefix * write + cost.again * read
+
+
+# -- on the wire -------------------------------------------------------------------------------------------------------
+
+
+async def _wire(paths: Sequence[Path]) -> None:
+    """Prints how many bytes the calls about each trace begin with alike, as a provider reads them: the schema of the
+    answer stands before the messages."""
+    print("| trace | calls | bytes of a call | alike, a schema for each question | alike, any JSON object |")
+    print("|---|---|---|---|---|")
+    environ = {**os.environ, "BENCH_KEY": "sk-bench"}
+    with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), GOOD))) as server:
+        callers = []
+        for form in ("schema", "json"):
+            parameters = CallParameters(response_format=form)  # type: ignore[arg-type]
+            setup = JudgeProcessSetup(("openai/gpt-4o-mini",), server.url, "BENCH_KEY", defaults=parameters)
+            callers.append(WorkerProcess(setup, environ))
+        try:
+            for path in paths:
+                for trace, _ in _traces(path, 1):
+                    rows = [await _alike(caller, server, trace) for caller in callers]
+                    (calls, size, before), (_, _, now) = rows
+                    print(f"| {path.parent.name}/{path.name.partition('.')[0]} | {calls} | {size} | {before} | {now} |")
+        finally:
+            for caller in callers:
+                await caller.close()
+
+
+async def _alike(caller: WorkerProcess, server: JudgeServer, trace: Trace) -> tuple[int, int, int]:
+    """How many calls there were, their mean length, and what they begin with alike, in bytes."""
+    server.requests.clear()
+    await _ask_all(Desk(caller, Memory()), trace, "openai/gpt-4o-mini")
+    bodies = [body for _, body in server.requests]
+    seen = [(json.dumps(body.get("response_format")) + json.dumps(body["messages"])).encode() for body in bodies]
+    return len(seen), sum(map(len, seen)) // len(seen), _same(min(seen), max(seen))
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike; of the first and the last in order, it is what all begin with."""
+    return next((number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def main() -> None:
+    """Print both tables as Markdown."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sample", type=int, default=150, help="traces per large file")
+    parser.add_argument("--only", help="one of the sets")
+    parser.add_argument("--wire", action="store_true", help="bytes that the calls about a trace begin with alike")
+    options = parser.parse_args()
+    if options.wire:
+        asyncio.run(_wire(sorted((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))[:6]))
+        return
+    sample = options.sample
+    shared = ROOT.parent / "shared"
+    sets = {"golden captures": sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl"))}
+    if shared.is_dir():
+        sets["all captures"] = sorted((shared / "captures").glob("*/*.otlp.jsonl"))
+        sets |= {path.parent.name: [path] for path in sorted((shared / "data").glob("*/traces.jsonl.xz"))}
+    if options.only:
+        sets = {options.only: sets[options.only]}
+    titles = ("traces of", "n", "calls", "most", "prompt tokens", "schema", "whole trace x 11", "fewer", "median")
+    print(f"| {' | '.join(titles)} | cacheable | one prefix |")
+    print("|" + "---|" * (len(titles) + 2))
+    everything: list[Cost] = []
+    for name, paths in sets.items():
+        costs = [asyncio.run(_cost(trace, whole)) for path in paths for trace, whole in _traces(path, sample)]
+        everything += costs
+        print(_row(name, costs), flush=True)
+    print(_row("all", everything))
+    print(f"\nUS dollars per 1,000 traces; litellm {version('litellm')}'s list\n")
+    print("| model | schema in each call | now, nothing cached | now, cached | traces cached | hidden tokens |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(_prices(everything)))
+
+
+if __name__ == "__main__":
+    main()

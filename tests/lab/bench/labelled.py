@@ -1,0 +1,166 @@
+"""What each score without a judge tells of runs whose outcome is known.
+
+    python tests/lab/bench/labelled.py [--only SET ...] [--metric NAME ...] [--limit UNITS] [--json | --summary]
+
+Reads the labelled sets of ``../shared/data`` (a unit is a session, else a trace) and the scenarios of
+``../shared/captures`` (good: *happy*; bad: each of the others in turn), scores them as ``pandaeval evaluate`` does, and
+prints for each metric, beside baselines that take no thought:
+
+- *AUROC*: how often a good unit scores higher than a bad one (0.5 knows nothing), with DeLong's 95 % interval;
+- *same length*: the same among units of one third of the set by number of spans, so that length explains nothing;
+- *bad ones failed* (recall), *right when it fails* (precision) and *good ones failed*, with Wilson's 95 % intervals.
+
+Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
+own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
+docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then ``pandaeval metrics
+--page > docs/metrics.md``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from rich.console import Console  # noqa: E402
+
+from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
+from lab.bench._table import table  # noqa: E402
+from pandaeval_collector.analysis.stats.problem_model import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
+from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
+
+SHARED = ROOT.parent / "shared"
+CAPTURES = "captures"
+HEAD = ("metric", "good", "bad", "AUROC", "same length", "bad ones failed", "right when it fails", "good ones failed")
+SUMMARY_HEAD = ("set", "metric", "good / bad", "AUROC", "same length", "bad ones failed", "good ones failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric on one set."""
+
+    metric: str
+    good: int
+    bad: int
+    auroc: ShareEstimate
+    same_length: ShareEstimate
+    recall: ShareEstimate
+    precision: ShareEstimate
+    good_failed: ShareEstimate
+
+    def summary(self, of: str) -> list[str]:
+        """The cells of a table over all sets."""
+        shares = (self.auroc, self.same_length, self.recall, self.good_failed)
+        return [of, self.metric, f"{self.good} / {self.bad}", *map(str, shares)]
+
+    def cells(self) -> list[str]:
+        shares = (self.auroc, self.same_length, self.recall, self.precision, self.good_failed)
+        return [self.metric, str(self.good), str(self.bad), *map(str, shares)]
+
+
+def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
+    """A row for every metric that scored any unit, and for the baselines. ``metrics``: parts of names; none: all."""
+    names = sorted({name for unit in units for name in unit.scores})
+    names = [name for name in names if name != "trace.blame"]  # it says nothing of how good a run is
+    wanted = [name for name in names if not metrics or any(part in name for part in metrics)]
+    third = dict(zip(map(id, units), thirds([unit.spans for unit in units]), strict=True))
+    found = [
+        _row(name, [(u, u.scores[name], u.failed[name]) for u in units if name in u.scores], third) for name in wanted
+    ]
+    trivial = units[0].baselines() if units and units[0].good is not None else ()
+    return found + [_row(name, [(unit, unit.baselines()[name], None) for unit in units], third) for name in trivial]
+
+
+def _row(name: str, scored: Sequence[tuple[Scored, float, bool | None]], third: dict[int, int]) -> Row:
+    good = [(unit, score, failed) for unit, score, failed in scored if unit.good is not False]
+    bad = [(unit, score, failed) for unit, score, failed in scored if unit.good is False]
+    within = [
+        ([s for u, s, _ in good if third[id(u)] == part], [s for u, s, _ in bad if third[id(u)] == part])
+        for part in range(3)
+    ]
+    caught, false = sum(failed is True for *_, failed in bad), sum(failed is True for *_, failed in good)
+    judges = not name.startswith(LARGEST)
+    return Row(
+        name,
+        len(good),
+        len(bad),
+        auroc([score for _, score, _ in good], [score for _, score, _ in bad]),
+        auroc_within(within),
+        share(caught, len(bad) if judges else 0),
+        share(caught, caught + false if bad and judges else 0),
+        share(false, len(good) if judges else 0),
+    )
+
+
+def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
+    """For each scenario that is not *happy*: its captures beside the happy ones."""
+    sets = sorted(folder for folder in (SHARED / CAPTURES).iterdir() if folder.is_dir())[:limit]
+    names = sorted({path.name for folder in sets for path in folder.glob("*.otlp.jsonl")} - {"happy.otlp.jsonl"})
+    with progress(Console(stderr=True), CAPTURES) as told:
+        paths = [folder / name for name in ("happy.otlp.jsonl", *names) for folder in sets]
+        paths = [path for path in paths if path.exists()]
+        units: dict[str, list[Scored]] = {}
+        for done, path in enumerate(paths):
+            units.setdefault(path.name, []).append(capture(path, scorer, path.name == "happy.otlp.jsonl"))
+            told(done + 1, len(paths))
+    for name in names:
+        yield f"captures: {name.removesuffix('.otlp.jsonl')} against happy", units["happy.otlp.jsonl"] + units[name]
+
+
+def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
+    """Every set that was asked for, with its units."""
+    for name in LABELS:
+        if not only or name in only:
+            with progress(Console(stderr=True), name) as told:
+                yield name, labelled(SHARED / "data" / name, scorer, limit, told)
+    if not only or CAPTURES in only:
+        yield from captured(scorer, limit)
+
+
+def summary(labelled_sets: Iterator[tuple[str, list[Scored]]], metrics: Sequence[str]) -> str:
+    """One table of all sets; scenarios of captures with the metrics that fail any of their runs."""
+    found = []
+    for name, units in labelled_sets:
+        of_captures = name.startswith(CAPTURES)
+        for row in rows(units, metrics):
+            if of_captures and (row.metric.startswith(LARGEST) or not (row.recall.value or row.good_failed.value)):
+                continue
+            found.append(row.summary(name))
+    return table("Scores without a judge, held against labels", SUMMARY_HEAD, found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--only", action="append", default=[], choices=[*LABELS, CAPTURES], help="a set; may be repeated"
+    )
+    parser.add_argument("--metric", action="append", default=[], help="part of a metric's name; may be repeated")
+    parser.add_argument("--limit", type=int, help="at most so many units of a set (captures: sets)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object a row instead of tables")
+    form.add_argument("--summary", action="store_true", help="all sets in one table, as docs/metrics.md shows it")
+    asked = parser.parse_args()
+    if not (SHARED / "data").is_dir():
+        sys.exit(f"{SHARED / 'data'} is not there: the labelled runs are not part of this repository")
+    scorer = default_evaluator()
+    if asked.summary:
+        print(summary(sets(scorer, asked.only, asked.limit), asked.metric))
+        return
+    for name, units in sets(scorer, asked.only, asked.limit):
+        found = rows(units, asked.metric)
+        if asked.json:
+            for row in found:
+                print(json.dumps({"set": name} | asdict(row)))
+        else:
+            print(table(f"{name} ({len(units)} units)", HEAD, [row.cells() for row in found]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""What a span costs, stage by stage: from OTLP bytes to the outbox, in this process, on one core.
+
+Requests of ten whole traces go through the pipeline as the doors hand them over; then every trace is decided and
+committed with all that it sends (log events, evaluation spans, series). CPU time per stage, so that other work on the
+machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
+
+    python tests/lab/bench/line.py [--spans 60000] [--durability full] [--workers 0]
+
+``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandaeval_collector.pipeline.workers.pool as pool_module
+from _stages import Stages
+from _table import table
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+from synthetic import SIZES, SPANS_PER_TRACE, Stream
+
+import pandaeval_collector.pipeline.intake as intake_module
+import pandaeval_collector.pipeline.line.stored_traces as reading_module
+import pandaeval_otel.normal.trace as trace_module
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.sessions import SessionPlaces
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import Durability
+from pandaeval_collector.store.writer import Writer
+from pandaeval_otel.assembly import CloseRules
+from pandaeval_otel.model import Trigger
+
+TRACES_PER_REQUEST = 10
+_CALLERS = 8
+_NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
+
+
+@dataclass(slots=True)
+class Measured:
+    """Of one run: CPU microseconds per span and stage, and whole phases (``cpu`` and ``wall``: seconds)."""
+
+    spans: int
+    stages: dict[str, dict[str, float]]
+    cpu: dict[str, float]
+    wall: dict[str, float]
+
+
+def measure(
+    span_bytes: int, spans: int, durability: Durability = "full", workers: int = 0, *, watched: bool = True
+) -> Measured:
+    """One run on a store of its own. ``workers``: processes that understand traces, whose CPU time is not counted."""
+    stages = Stages()
+    if watched:
+        _watch(stages)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages, workers))
+    finally:
+        stages.release()
+
+
+async def _run(
+    folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages, workers: int
+) -> Measured:
+    store = Store(folder, durability)
+    evaluator = Evaluator(load("embedded"))
+    evaluator.embedder.embed(["the model is read once"])
+    spare_the_garbage_collector()  # as the collector does
+    setup = WorkerSetup(folder, "embedded", evaluator.settings)
+    pool = Workers(workers, setup, os.environ, Telemetry()) if workers else None
+    if pool is not None:
+        await pool.start()
+    line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
+    pipeline = Pipeline(store, line, Timing(close=_NEVER), understands=pool)
+    requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
+    ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
+    measured = Measured(requests * TRACES_PER_REQUEST * SPANS_PER_TRACE, {}, {}, {})
+
+    async def caller(source: Iterator[bytes]) -> None:
+        for request in source:
+            await pipeline.traces(request)
+
+    async def phase(name: str, work: Awaitable[object]) -> None:
+        stages.spent = Counter()
+        wall, cpu = time.perf_counter(), time.process_time()
+        await work
+        measured.wall[name], measured.cpu[name] = time.perf_counter() - wall, time.process_time() - cpu
+        measured.stages[name] = {stage: ns / 1e3 / measured.spans for stage, ns in stages.spent.items()}
+
+    await phase("accept", asyncio.gather(*(caller(ready) for _ in range(_CALLERS))))
+    await phase("decide", pipeline.decide_all(Trigger.ROOT_ENDED))
+    await phase("close sessions", pipeline.close_all(Trigger.IDLE))
+    await pipeline.stop()
+    if pool is not None:
+        await pool.close()
+    assert pipeline.telemetry.total("pandaeval.traces", "decided") * SPANS_PER_TRACE == measured.spans
+    store.close()
+    return measured
+
+
+def _watch(stages: Stages) -> None:
+    stages.watch(intake_module, "split_traces", "split")
+    stages.watch(Store, "append", "store append")
+    stages.watch(Writer, "_commit", "commit")
+    stages.watch(Store, "chunks", "read")
+    stages.watch(reading_module, "gather", "decode")
+    stages.watch(trace_module, "normalize", "normalise")
+    stages.watch(reading_module, "build_trace", "build")
+    stages.watch(Evaluator, "embed", "embed")
+    for name in ("trace", "in_session", "session"):
+        stages.watch(Evaluator, name, "metrics")
+    stages.watch(SessionPlaces, "file", "sessions")
+    stages.watch(pool_module, "unpack_answer", "unpack")
+    stages.watch(Emitter, "add", "encode")
+    stages.watch(Result, "to_json", "result JSON")
+
+
+def report(spans: int, durability: Durability = "full", workers: int = 0) -> str:
+    """The tables for both sizes."""
+    found = {name: measure(size, spans, durability, workers) for name, size in SIZES.items()}
+    phases = ("accept", "decide", "close sessions")
+    rows: list[list[object]] = []
+    for name in phases:
+        stages = dict.fromkeys(stage for each in found.values() for stage in each.stages[name])
+        rows.extend([name, stage, *(each.stages[name].get(stage, 0.0) for each in found.values())] for stage in stages)
+        totals = [each.cpu[name] * 1e6 / each.spans for each in found.values()]
+        rest = [total - sum(each.stages[name].values()) for total, each in zip(totals, found.values(), strict=True)]
+        rows.append([name, "rest", *rest])
+        rows.append([name, "**all**", *totals])
+    first = table("CPU microseconds per span", ["phase", "stage", *found], rows)
+    rates = [
+        [
+            size,
+            each.spans / each.cpu["decide"],
+            each.spans / SPANS_PER_TRACE / each.cpu["decide"],
+            each.spans / each.wall["decide"],
+            each.spans / (each.cpu["accept"] + each.cpu["decide"]),
+        ]
+        for size, each in found.items()
+    ]
+    head = ["size", "line: spans/s of CPU", "traces/s of CPU", "spans/s by the clock", "accept + line: spans/s of CPU"]
+    second = table("From stored chunks to the outbox", head, rates)
+    return "\n".join([first, second, _aims(*found.values())])
+
+
+def _aims(small: Measured, large: Measured) -> str:
+    """What is aimed at beside what was found; ``small``: spans of 1 KB, ``large``: of 5 KB."""
+    whole = [each.spans / (each.cpu["accept"] + each.cpu["decide"]) for each in (small, large)]
+    costs = {"metrics, 1 KB": (8, small.stages["decide"]["metrics"]),
+             "deciding, 1 KB": (60, small.cpu["decide"] * 1e6 / small.spans)}  # fmt: skip
+    rates = {"accept + line, 1 KB": (14_000, whole[0]), "accept + line, 5 KB": (9_000, whole[1])}
+    rows: list[list[object]] = []
+    for what, (aim, here) in costs.items():
+        rows.append([what, f"at most {aim} µs a span", f"{here:.1f} µs", "met" if here <= aim else "**missed**"])
+    for what, (aim, here) in rates.items():
+        rows.append([what, f"{aim:,} spans a CPU second", f"{here:,.0f}", "met" if here >= aim else "**missed**"])
+    return table("Against the aims", ["what", "aim", "here", ""], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spans", type=int, default=60_000)
+    parser.add_argument("--durability", choices=("full", "normal", "off"), default="full")
+    parser.add_argument("--workers", type=int, default=0, help="what is left to this process beside so many others")
+    parser.add_argument("--cpu", type=int, metavar="SPAN_BYTES")
+    asked = parser.parse_args()
+    if asked.cpu is not None:
+        alone = measure(asked.cpu, asked.spans, asked.durability, asked.workers, watched=False)
+        print(json.dumps({phase: cpu * 1e6 / alone.spans for phase, cpu in alone.cpu.items()}))
+        return
+    print(report(asked.spans, asked.durability, asked.workers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What open traces take: resident memory of a collector that holds them, and bytes per trace.
+
+Traces of 12 spans come in requests of ten traces, or span by span (so that each trace has twelve chunks). "index" is
+what the assembler alone holds, counted by Python's allocator in this process.
+
+    python tests/lab/bench/memory.py [--traces 10000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+from _load import Load, send
+from _server import collector
+from _table import table
+from accept import OPEN
+from synthetic import SIZES, SPANS_PER_TRACE, Stream
+
+from pandaeval_otel.assembly import TraceAssembler
+from pandaeval_otel.wire.splitting import split_traces
+
+
+def resident(traces: int, size: str) -> list[object]:
+    """Resident memory before and after, the most ever, and the difference per trace."""
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder), OPEN) as server:
+        server.wait_ready()
+        empty = server.memory()
+        warm = send(server.address, Load(12_000, SIZES[size], first=10**9))
+        before = server.memory()
+        send(server.address, Load(traces * SPANS_PER_TRACE - warm.spans, SIZES[size]))
+        after, most = server.memory(), server.memory("VmHWM")
+    grown = (after - before) / (traces - warm.spans / SPANS_PER_TRACE)
+    return [size, traces, empty / 1e6, before / 1e6, after / 1e6, most / 1e6, grown]
+
+
+def index(traces: int, singly: bool) -> float:
+    """Bytes per open trace in the assembler."""
+    assembler = TraceAssembler()
+    stream = Stream(10, SIZES["1 KB"], distinct=2)
+    chunk = 0
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(traces // 10):
+        for fragment in split_traces(next(stream)).fragments:
+            groups = [[item] for item in fragment.items] if singly else [fragment.items]
+            for items in groups:
+                chunk += 1
+                assembler.add(fragment.trace_id, items, chunk, 1000 * len(items), 0.0)
+    del fragment, groups, items
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return grown / len(assembler)
+
+
+def report(traces: int) -> str:
+    head = [
+        "size",
+        "open traces",
+        "ready MB",
+        "1,000 open MB",
+        "all open MB",
+        "peak MB",
+        "bytes per open trace",
+    ]
+    first = table("Resident memory", head, [resident(traces, size) for size in SIZES])
+    rows = [["whole traces", index(traces, singly=False)], ["span by span", index(traces, singly=True)]]
+    return first + "\n" + table("Index of open traces", ["arrival", "bytes per open trace"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=int, default=10_000)
+    print(report(parser.parse_args().traces))
+
+
+if __name__ == "__main__":
+    main()

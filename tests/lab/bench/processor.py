@@ -1,0 +1,183 @@
+"""What a span processor costs the thread that starts and ends spans, side by side in one run.
+
+    python tests/lab/bench/processor.py [--rounds 31] [--spans 400] [--threads 1,8] [--no-gc]
+
+One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured
+on the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard:
+the BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers
+its own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
+``--no-gc``: without what Python's garbage collector takes, which looks
+through spans that wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from _table import table
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Tracer
+
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
+from pandaeval_otel.processor.collecting import Part
+from pandaeval_otel.processor.submission import Buffer
+
+CONTENT = "What people ask and agents answer. " * 158  # 5.5 KB, twice per span
+ATTRIBUTES = {f"gen_ai.attribute.{number}": f"value {number}" for number in range(18)}
+
+
+class _Discard(SpanExporter):
+    """What the OTLP exporter does, but for the network."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        encode_spans(spans).SerializeToString()
+        return SpanExportResult.SUCCESS
+
+
+class _Discarding(Buffer):
+    def put(self, part: Part) -> None:
+        """Nothing."""
+
+
+class _Idle(SpanProcessor):
+    """A processor that does nothing: what the SDK's own bookkeeping costs."""
+
+
+@dataclass
+class Variant:
+    """A provider and what was measured on it: µs per span by round, and wall times of single spans."""
+
+    name: str
+    make: Callable[[], list[Any]]
+    session: str = ""
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.provider = TracerProvider(shutdown_on_exit=False, resource=Resource.create({"service.name": "bench"}))
+        for processor in self.make():
+            self.provider.add_span_processor(processor)
+        self.tracer = self.provider.get_tracer("bench")
+
+
+def ours() -> PandaEvalSpanProcessor:
+    """Our processor with a sink that discards."""
+    processor = PandaEvalSpanProcessor()
+    forwarder = processor._forwarder
+    assert forwarder is not None
+    forwarder.worker.submission.buffer = _Discarding(0, forwarder._count)
+    return processor
+
+
+def variants() -> list[Variant]:
+    return [
+        Variant("bare", list),
+        Variant("idle", lambda: [_Idle()]),
+        Variant("batch", lambda: [BatchSpanProcessor(_Discard())]),
+        Variant("two batches", lambda: [BatchSpanProcessor(_Discard()), BatchSpanProcessor(_Discard())]),
+        Variant("ours", lambda: [ours()]),
+        Variant("ours, stamped", lambda: [ours()], "session-1"),
+        Variant("batch + ours", lambda: [BatchSpanProcessor(_Discard()), ours()]),
+        Variant("batch + ours, stamped", lambda: [BatchSpanProcessor(_Discard()), ours()], "session-1"),
+    ]
+
+
+def _span(tracer: Tracer) -> None:
+    span = tracer.start_span("chat model")
+    span.set_attributes(ATTRIBUTES)
+    span.set_attribute("gen_ai.input.messages", CONTENT)
+    span.set_attribute("gen_ai.output.messages", CONTENT)
+    span.end()
+
+
+def _work(variant: Variant, spans: int, barrier: threading.Barrier, out: list[tuple[float, list[float]]]) -> None:
+    walls: list[float] = []
+    clock, tracer = time.perf_counter_ns, variant.tracer
+    with using_session(variant.session) if variant.session else _nothing():
+        barrier.wait()
+        began = time.thread_time_ns()
+        for _ in range(spans):
+            at = clock()
+            _span(tracer)
+            walls.append((clock() - at) / 1000)
+        out.append(((time.thread_time_ns() - began) / spans / 1000, walls))
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def measure(variant: Variant, spans: int, threads: int) -> None:
+    """One round of one variant; its workers get time to finish afterwards."""
+    gc.collect()
+    barrier = threading.Barrier(threads)
+    out: list[tuple[float, list[float]]] = []
+    callers = [threading.Thread(target=_work, args=(variant, spans // threads, barrier, out)) for _ in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    variant.cpu.append(statistics.mean(cpu for cpu, _ in out))
+    variant.wall.append(statistics.quantiles([wall for _, walls in out for wall in walls], n=100)[98])
+    variant.provider.force_flush(10_000)
+
+
+def report(rounds: int, spans: int, threads: Sequence[int] = (1, 8)) -> str:
+    """A table for each number of calling threads."""
+    return "\n".join(_report(rounds, spans, number) for number in threads)
+
+
+def _report(rounds: int, spans: int, threads: int) -> str:
+    found = variants()
+    for warming in found:
+        measure(warming, spans, threads)
+        warming.cpu, warming.wall = [], []
+    for _ in range(rounds):
+        for variant in random.sample(found, len(found)):
+            measure(variant, spans, threads)
+    for variant in found:
+        variant.provider.shutdown()
+    bare = found[0].cpu
+    added = {
+        variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare, strict=True)) for variant in found
+    }
+    rows = [
+        [
+            variant.name,
+            added[variant.name],
+            added[variant.name] / added["batch"],
+            added[variant.name] - added["batch"] if "batch" in variant.name else "",
+            statistics.median(variant.wall),
+        ]
+        for variant in found
+    ]
+    what = f"{threads} threads, {rounds} rounds of {spans} spans; a bare span {statistics.median(bare):.1f} µs"
+    return table(what, ["processors", "added, µs a span", "x batch", "more than batch, µs", "p99 of a span, µs"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--spans", type=int, default=400)
+    parser.add_argument("--threads", default="1,8")
+    parser.add_argument("--no-gc", action="store_true")
+    given = parser.parse_args()
+    if given.no_gc:
+        gc.disable()
+    print(report(given.rounds, given.spans, [int(each) for each in given.threads.split(",")]))
+
+
+if __name__ == "__main__":
+    main()

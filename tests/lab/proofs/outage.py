@@ -1,0 +1,56 @@
+"""The proof that an outage of the judge and of the sink costs time and nothing else.
+
+    python tests/lab/proofs/outage.py --minutes 30 --seed 1
+
+Both are down from the start, nobody listens at their ports, and traces come all the while; the collector waits as it
+does in production (``judge.cooldown``, back-off). Then both are there. Once nothing waits any more: what was
+acknowledged is there, every result is in the file and at the sink, all jobs are done, the books balance, and ids and
+scores, verdicts included, are those of a file run over the same spans. Each outage adds a line to the ledger; those of
+one seed add up to ``--minutes``. Leaves with 1 if one thing was wrong; then its files are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.ledger import lines, note  # noqa: E402
+from support.outages import run  # noqa: E402
+
+
+def main() -> int:
+    options = _options()
+    done = sum(line["minutes"] for line in lines(options.ledger) if line["seed"] == options.seed)
+    if (minutes := options.minutes - done) <= 0:
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-outage-"))
+    found = run(folder, options.seed, minutes * 60, options.rate)
+    told = {"seed": options.seed, "minutes": minutes, "rate": options.rate, **asdict(found)}
+    line = note(options.ledger, "outage", told)
+    print(json.dumps(line))
+    if found.problems:
+        print(f"WRONG, see {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, default=1.0, help="traces a second")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("outage-ledger.jsonl"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

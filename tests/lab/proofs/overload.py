@@ -1,0 +1,60 @@
+"""The proof that ten times too much costs refusals and time, and nothing that was acknowledged.
+
+    python tests/lab/proofs/overload.py --minutes 10
+
+First it is measured how many spans a second this collector decides when more would make it fall behind. Then ten times
+as many are sent, by senders that do as SDKs do: on a refusal they come back for ten seconds. The collector may have
+512 MiB, which the kernel enforces (a control group, where this user may make one), and a small disk budget, so that it
+has to refuse. Then the senders stop, and it catches up: every acknowledged trace has results, the books balance,
+nothing waits. Each run adds a line to the ledger; those add up to ``--minutes``. Leaves with 1 if one thing was wrong;
+then its files are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.ledger import lines, note  # noqa: E402
+from support.overloads import run  # noqa: E402
+
+
+def main() -> int:
+    options = _options()
+    minutes = min(options.at_once, options.minutes - sum(line["minutes"] for line in lines(options.ledger)))
+    if minutes <= 0:
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-overload-"))
+    found = run(folder, minutes * 60, options.times, options.limit_mib, options.disk_mib)
+    told = {"load": round(os.getloadavg()[0], 1), "minutes": minutes, **asdict(found)}
+    line = note(options.ledger, "overload", told)
+    print(json.dumps(line))
+    if found.problems:
+        print(f"WRONG, see {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--at-once", type=float, default=10.0, help="minutes of one run")
+    parser.add_argument("--times", type=float, default=10.0)
+    parser.add_argument("--limit-mib", type=int, default=512)
+    parser.add_argument("--disk-mib", type=int, default=512, help="store.max_bytes")
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("overload-ledger.jsonl"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

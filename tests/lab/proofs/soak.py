@@ -1,0 +1,228 @@
+"""The proof that a collector stays as it is: hours of judged traffic with readers, and what its process holds.
+
+    python tests/lab/proofs/soak.py --hours 2 --rate 2 --seed 1
+
+Traces come over gRPC, HTTP and the span processor's door, some are judged by a scripted provider, people's pages and a
+scraper read, and what is older than ``store.retention`` is forgotten. Every 15 seconds memory, descriptors and threads
+of the collector's process are noted. After the first 20 minutes the slope of its memory is fitted (the median of all
+slopes between two samples) and held against 2 MB an hour. One line is added to the ledger, also when the run is ended
+early by SIGTERM or Ctrl-C; the samples go beside it with ``--samples``. Leaves with 1 if it grew, or ended by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.asked import GOOD, said  # noqa: E402
+from support.collector import CollectorProcess, children_of  # noqa: E402
+from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
+from support.made_traces import Composer  # noqa: E402
+from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor  # noqa: E402
+from support.slope import slope_an_hour  # noqa: E402
+
+MOST_MB_AN_HOUR, WARM_S, SAMPLE_S = 2.0, 1200.0, 15.0
+_PAGES = ("overview", "traces?limit=50", "sessions?limit=50", "results?limit=50", "failures", "annotations", "metrics")
+
+
+def main() -> int:
+    options = _options()
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-soak-"))
+    told: Counter[str] = Counter()
+    with JudgeServer(_verdict) as provider, CollectorProcess(folder, _settings(provider), fresh=True) as collector:
+        collector.start()
+        stopping = threading.Event()
+        users = [threading.Thread(target=each) for each in _users(collector, options, told, stopping)]
+        for user in users:
+            user.start()
+        samples = _watched(collector, options, ended, provider)
+        stopping.set()
+        for user in users:
+            user.join()
+        alone = collector.exit_code()
+        code = collector.stop() if alone is None else alone
+    found = _found(samples, told, code)
+    _note(options, found)
+    if found["problems"]:
+        print(f"see {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=float, default=2.0)
+    parser.add_argument("--rate", type=float, default=2.0, help="traces a second")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--samples", type=Path, help="a file to which each sample is added")
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("soak-ledger.jsonl"))
+    return parser.parse_args()
+
+
+def _settings(provider: JudgeServer) -> dict[str, str]:
+    """As in production but for times: what takes a day there is to happen many times within the first 20 minutes."""
+    judge = {"MODEL": "openai/gpt-4o-mini", "API_BASE": provider.url, "API_KEY_ENV": "PROOF_KEY", "DELAY": "1s"}
+    judge |= {"SAMPLE": "0.05", "DAILY_USD": "1000"}
+    settings = {f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}
+    times = {"STORE__RETENTION": "10m", "SESSION__IDLE": "30s", "CLOSE__QUIET": "2s", "CLOSE__IDLE": "5s"}
+    return {**settings, "PROOF_KEY": "sk-proof", **{f"PANDAEVAL_{name}": value for name, value in times.items()}}
+
+
+def _verdict(number: int, body: dict[str, Any]) -> Say:
+    return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
+
+
+# -- who uses it -----------------------------------------------------------------------------------------------------
+
+
+def _users(
+    collector: CollectorProcess, options: argparse.Namespace, told: Counter[str], stopping: threading.Event
+) -> list[Callable[[], None]]:
+    """A sender for each door, and a reader."""
+    doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
+    pause_s = len(doors) / options.rate
+
+    def sender(number: int, door: Door) -> Callable[[], None]:
+        return lambda: _send(door, Composer(options.seed * 1000 + number), pause_s, told, stopping)
+
+    read = _Reader(collector, options.seed, told)
+    return [*(sender(*each) for each in enumerate(doors)), lambda: read.run(stopping)]
+
+
+def _send(door: Door, composer: Composer, pause_s: float, told: Counter[str], stopping: threading.Event) -> None:
+    with contextlib.closing(door):
+        while not stopping.wait(pause_s):
+            answer = door.send(composer.trace().request())
+            told["acknowledged" if answer.acknowledged else f"not acknowledged: {answer.message}{answer.refused}"] += 1
+
+
+class _Reader:
+    """Reads one page after the other, among them details of what the lists named, and the metrics that a scraper
+    reads."""
+
+    def __init__(self, collector: CollectorProcess, seed: int, told: Counter[str]) -> None:
+        self._api = f"{collector.http}/api/v1/"
+        self._scraped = f"http://127.0.0.1:{collector.health_port}/metrics"
+        self._chance, self._told = random.Random(seed), told
+        self._known: dict[str, list[str]] = {"traces": [], "sessions": []}
+
+    def run(self, stopping: threading.Event) -> None:
+        while not stopping.wait(1.0):
+            for path in (*_PAGES, *self._details()):
+                self._read(self._api + path, path.partition("?")[0])
+                if stopping.wait(1.0):
+                    return
+            self._read(self._scraped, "scrape")
+
+    def _details(self) -> list[str]:
+        return [f"{kind}/{self._chance.choice(ids)}" for kind, ids in self._known.items() if ids]
+
+    def _read(self, address: str, page: str) -> None:
+        try:
+            with urllib.request.urlopen(address, timeout=60) as response:
+                body = response.read()
+            self._told["read"] += 1
+            if page in self._known:
+                named = {"traces": "trace_id", "sessions": "session_id"}[page]
+                self._known[page] = [item[named] for item in json.loads(body)["items"]]
+        except urllib.error.HTTPError as error:  # what was named a moment ago may be forgotten by now
+            self._told[f"HTTP {error.code}"] += 1
+        except OSError as error:
+            self._told[f"no answer: {error!r}"] += 1
+
+
+# -- what is seen ----------------------------------------------------------------------------------------------------
+
+
+def _watched(
+    collector: CollectorProcess, options: argparse.Namespace, ended: threading.Event, provider: JudgeServer
+) -> list[dict[str, float]]:
+    """A sample of the process at a time, until the end or its death."""
+    began = time.monotonic()
+    samples: list[dict[str, float]] = []
+    while (passed := time.monotonic() - began) < options.hours * 3600 and collector.running():
+        sample = {"s": round(passed, 1), **_sample(collector)}
+        samples.append(sample)
+        if options.samples:
+            with options.samples.open("a") as file:
+                file.write(json.dumps(sample) + "\n")
+        end = "\r" if sys.stderr.isatty() else "\n"
+        if sys.stderr.isatty() or len(samples) % 20 == 1:
+            print(f"{passed / 60:.0f} of {options.hours * 60:.0f} min: {sample}", end=end, file=sys.stderr, flush=True)
+        provider.requests.clear()
+        if ended.wait(SAMPLE_S):
+            break
+    return samples
+
+
+def _sample(collector: CollectorProcess) -> dict[str, float]:
+    assert collector.process is not None
+    pid = collector.process.pid
+    found = {"rss_mb": _rss_mb(pid), "fds": len(list(Path(f"/proc/{pid}/fd").iterdir()))}
+    found["threads"] = len(list(Path(f"/proc/{pid}/task").iterdir()))
+    for name, module in (("judge", b"judge.worker"), ("reader", b"read_worker")):
+        found[f"{name}_rss_mb"] = round(sum(_rss_mb(child) for child in children_of(collector, module)), 2)
+    found["store_mb"] = round(sum(file.stat().st_size for file in collector.data.glob("pandaeval.db*")) / 1e6, 2)
+    return found
+
+
+def _rss_mb(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return round(int(line.split()[1]) * 1024 / 1e6, 2)
+    return 0.0
+
+
+def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -> dict[str, Any]:
+    warm = [sample for sample in samples if sample["s"] >= WARM_S]
+    found: dict[str, Any] = {"minutes": round(samples[-1]["s"] / 60, 1), "samples": len(samples), "told": dict(told)}
+    problems = [f"it ended with {code}"] * (code != 0)
+    problems += [f"{count} x {what}" for what, count in told.items() if what.startswith(("no answer", "HTTP 5"))]
+    if len(warm) >= 20:
+        for name in ("rss_mb", "judge_rss_mb", "fds", "threads", "store_mb"):
+            values = [sample[name] for sample in warm]
+            first, last = statistics.median(values[:20]), statistics.median(values[-20:])
+            slope = slope_an_hour([(sample["s"], sample[name]) for sample in warm])
+            found[name] = {"first": first, "last": last, "least": min(values), "most": max(values)}
+            found[name]["an_hour"] = round(slope, 3)
+        if found["rss_mb"]["an_hour"] > MOST_MB_AN_HOUR:
+            problems.append(f"memory grew by {found['rss_mb']['an_hour']} MB an hour")
+    return {**found, "problems": problems}
+
+
+def _note(options: argparse.Namespace, found: dict[str, Any]) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    line = {"proof": "soak", "commit": commit.stdout.strip(), "time": datetime.now(UTC).isoformat("T", "seconds")}
+    line |= {"hours": options.hours, "rate": options.rate, "seed": options.seed, **found}
+    with options.ledger.open("a") as ledger:
+        ledger.write(json.dumps(line) + "\n")
+    print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The sets of ``frameworks.toml`` and the environment that each one is installed in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.lab.rig import node
+
+RIG = Path(__file__).resolve().parent
+VENVS = RIG / "venvs"
+_LIST = "import json,importlib.metadata as m;print(json.dumps({d.name: d.version for d in m.distributions()}))"
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One set.
+
+    ``requirements`` are pip's, or npm's for a ``.mjs`` script; ``env`` is added to the agent's environment variables;
+    ``skip`` names the scenarios that are left out.
+    """
+
+    name: str
+    script: str
+    requirements: tuple[str, ...]
+    env: dict[str, str] = field(default_factory=dict)
+    skip: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where the environment lies."""
+        return VENVS / self.name
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    @property
+    def on_node(self) -> bool:
+        """Whether the agent is a Node script."""
+        return self.script.endswith(".mjs")
+
+    def command(self) -> list[str]:
+        """How the agent is started."""
+        script = RIG / "agents" / self.script
+        return node.command(self.folder, script) if self.on_node else [str(self.python), str(script)]
+
+    def install(self) -> None:
+        """Make the environment unless one with the same requirements is there."""
+        stamp = self.folder / "requirements.json"
+        if stamp.exists() and json.loads(stamp.read_text()) == list(self.requirements):
+            return
+        if self.on_node:
+            node.install(self.folder, self.requirements)
+        else:
+            self._install_python()
+        stamp.write_text(json.dumps(list(self.requirements)))
+
+    def _install_python(self) -> None:
+        uv = shutil.which("uv")
+        if uv:
+            subprocess.run([uv, "venv", "--quiet", "--clear", str(self.folder)], check=True)
+            install = [uv, "pip", "install", "--quiet", "--python", str(self.python)]
+        else:
+            venv.create(self.folder, clear=True, with_pip=True)
+            install = [str(self.python), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*install, *self.requirements], check=True)
+
+    def versions(self) -> dict[str, str]:
+        """Distribution or package to version of all that is installed in the environment."""
+        if self.on_node:
+            return node.versions(self.folder)
+        done = subprocess.run([str(self.python), "-c", _LIST], check=True, capture_output=True, text=True)
+        return dict(sorted(json.loads(done.stdout).items()))
+
+
+def frameworks() -> dict[str, Framework]:
+    """All sets by name, in the order of the file."""
+    table = tomllib.loads((RIG / "frameworks.toml").read_text())
+    return {
+        name: Framework(
+            name, entry["script"], tuple(entry["requirements"]), entry.get("env", {}), tuple(entry.get("skip", ()))
+        )
+        for name, entry in table.items()
+    }

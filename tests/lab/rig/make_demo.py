@@ -1,0 +1,45 @@
+"""Makes the demo's data: plays the sessions of ``demo_scenarios.py`` and packs what the frameworks sent.
+
+    python tests/lab/rig/make_demo.py
+
+Writes ``sessions.otlp.jsonl.xz`` (OTLP/JSON lines) and ``expected.json`` (which sessions are good and which bad).
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from tests.lab.rig.demo_scenarios import DEMO
+from tests.lab.rig.environment import frameworks
+from tests.lab.rig.play import Stage, as_lines
+
+FOLDER = Path(__file__).resolve().parents[3] / "collector" / "pandaeval_collector" / "cli" / "_recordings"
+
+
+def main() -> int:
+    """Play all sessions one after the other; 1 and nothing written when one did not end as it should."""
+    sets = frameworks()
+    requests = []
+    with Stage({session.name: session.scenario.dialogue for session in DEMO}) as stage:
+        for session in DEMO:
+            framework = sets[session.framework]
+            framework.install()
+            run = stage.play(framework, session.name, session.scenario)
+            print(f"{session.name} on {framework.name}: {run.summary}", flush=True)
+            if run.failed:
+                print(run.log, file=sys.stderr)
+                return 1
+            requests += run.requests
+    (FOLDER / "sessions.otlp.jsonl.xz").write_bytes(lzma.compress(as_lines(requests), preset=9))
+    names = {kind: [s.name for s in DEMO if s.good is (kind == "good")] for kind in ("good", "bad")}
+    (FOLDER / "expected.json").write_text(json.dumps(names, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

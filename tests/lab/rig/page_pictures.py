@@ -1,0 +1,92 @@
+"""Makes the pictures of the live page in docs/pictures: a collector that was sent recordings of real frameworks, some
+crashes and some lies. Each page wide and on a phone, light and dark, as WebP in docs/pictures/pages.
+
+python tests/lab/rig/page_pictures.py [FOLDER]     (from the root; needs a Chromium)
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+SCENARIOS = ("good_session", "good", "tool_loop", "crashed", "repeated_answer", "wrong_tool", "off_topic", "tool_error")
+PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/table-for-four")
+_A_DAY = 23 * 60
+"""Minutes over which the recordings are spread."""
+
+
+def main() -> None:
+    from support.chromium import Page, chromium
+    from support.collector import CollectorProcess
+    from support.incident_mix import mix
+    from support.judged_files import send
+    from support.recent import recent
+    from support.ungrounded import booking, post, silent
+
+    program = chromium()
+    if program is None:
+        sys.exit("no Chromium found")
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
+    (out / "pages").mkdir(parents=True, exist_ok=True)
+    captures = ROOT / "tests" / "golden" / "captures"
+    files = [file for name in SCENARIOS for file in sorted(captures.glob(f"*/{name}.otlp.jsonl"))[:4]]
+    links = {"PANDAEVAL_UI__LINKS": '{"Jaeger": "http://localhost:16686/trace/{trace_id}"}'}
+    with tempfile.TemporaryDirectory() as name, CollectorProcess(Path(name) / "run", links) as running:
+        running.start()
+        with Page(program, Path(name)) as page:
+            _shot(page, f"{running.http}/#/", out / "pages", "nothing-yet")
+            send(running, recent(files, Path(name) / "recent", _A_DAY))
+            for request in (mix(12), booking(), silent()):
+                post(running.http, request)
+            running.until(lambda: {"table-for-four", "loop"} <= _sessions(running), "done with all")
+            running.until(running.at_rest, "at rest")
+            trace = next(said["trace_id"] for said in running.results() if said["session_id"] == "table-for-four")
+            for address in (*PAGES, f"trace/{trace}"):
+                _shot(page, f"{running.http}/#/{address}", out / "pages", address.partition("/")[0] or "first")
+            _for_reading(page, running.http, trace, out)
+            assert not page.complaints
+
+
+def _sessions(running: object) -> set[str | None]:
+    return {said["session_id"] for said in running.results()}  # type: ignore[attr-defined]
+
+
+def _shot(page: object, address: str, out: Path, name: str) -> None:
+    """The page in its four forms."""
+    from support.chromium import Page
+
+    assert isinstance(page, Page)
+    for width, height in ((1200, 1300), (390, 1300)):
+        page.resize(width, height)
+        for dark in (False, True):
+            page.dark(dark)
+            page.visit(address)
+            page.picture(out / f"{name}-{width}-{'dark' if dark else 'light'}.webp")
+            assert page.run("document.documentElement.scrollWidth") <= width, f"{name} scrolls sideways at {width}"
+    page.dark(False)
+
+
+def _for_reading(page: object, http: str, trace: str, out: Path) -> None:
+    """Those that stand in the text of the docs."""
+    from support.chromium import Page
+
+    assert isinstance(page, Page)
+    page.resize(1280, 1000)
+    page.visit(f"{http}/#/")
+    page.picture(out / "page.png")
+    page.resize(390, 1000)
+    page.visit(f"{http}/#/")
+    page.picture(out / "page-phone.png")
+    page.resize(1280, 1000)
+    page.visit(f"{http}/#/trace/{trace}")
+    page.click(".result.fail .link")
+    page.wait("document.querySelector('.panel') !== null")
+    page.run("scrollTo(0, 0)")
+    page.picture(out / "page-trace.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The line in the test's own process, asked as the front asks its processes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Judgement
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.main import LineServer
+from pandaeval_collector.pipeline.line_processes import Understood
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store import StoreReader
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.assembly import DueTrace
+
+
+class LineHere:
+    """Implements :class:`pandaeval_collector.pipeline.line_processes.DecidesTraces`. What it answers is no copy."""
+
+    room = 1
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self._handlers = LineServer(line).handlers()
+
+    async def understand(self, due: Sequence[DueTrace]) -> Understood:
+        return Understood(await self.ask("keep_understood", due))
+
+    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+        return await self.decide("file", due, understood.held)
+
+    async def decide(self, name: str, *arguments: Any) -> Decision:
+        decision: Decision = await self.ask(name, *arguments)
+        return decision
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        return self._handlers[name](*arguments)
+
+    def give_up(self) -> None:
+        raise AssertionError("nothing hangs here")
+
+
+@dataclass(frozen=True, slots=True)
+class TestedSetup:
+    """What a process of a tested line is told."""
+
+    store: Path
+    settings: EvaluatorSettings
+    hands_over: bool
+
+    def open(self, _: Telemetry) -> Line:
+        return line_of(StoreReader(self.store), Evaluator(load("embedded"), self.settings), self.hands_over)
+
+
+def line_of(reads: StoreReader, evaluator: Evaluator, hands_over: bool) -> Line:
+    groups = LiveGroups(evaluator.embedder, reads.failure_groups())
+    return Line(reads, evaluator, failures=groups, hands_over=hands_over)
+
+
+class FiledThrough:
+    """Implements :class:`pandaeval_collector.jobs.attempts.Filing` as a collector's front does, without a process."""
+
+    def __init__(self, pipeline: Pipeline, line: LineHere) -> None:
+        self._pipeline, self._line = pipeline, line
+
+    async def judged(self, judgement: Judgement) -> None:
+        await self._pipeline.commit(lambda: self._line.decide("judged", pickle.dumps([judgement])))
+
+    async def shadowed(self, result: Result, run: int) -> None:
+        await self._pipeline.commit(lambda: self._line.decide("shadowed", pickle.dumps(result), run))
