@@ -154,8 +154,6 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
     cuts = _cuts(labelled.judge, threshold)
     over = (labelled.judge[:, None] >= cuts[None, :] - 1e-9).astype(np.float64)
     told = over[:, int(np.flatnonzero(cuts == threshold)[0])]
-    step = math.ceil(len(cuts) / _MOST_THRESHOLDS)
-    shown = [(at, float(cut)) for at, cut in enumerate(cuts) if not at % step or cut == threshold]
     weights, judge = labelled.weights / labelled.weights.sum(), labelled.judge
     yes_no = [weights, weights * passes, weights * told, weights * passes * told]
     graded = None
@@ -174,8 +172,8 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         auroc=_auroc(labelled, passes),
         suggested=_suggested(labelled, passes, over, cuts, threshold),
         at=tuple(
-            AtThreshold(cut, _rate(labelled, over[:, at], passes), _rate(labelled, over[:, at], 1.0 - passes))
-            for at, cut in shown
+            AtThreshold(float(cut), _rate(labelled, over[:, at], passes), _rate(labelled, over[:, at], 1.0 - passes))
+            for at, cut in _shown(cuts, threshold)
         ),
     )
 
@@ -279,6 +277,11 @@ def _cuts(judge: Values, threshold: float) -> Values:
     between = np.round((scores[1:] + scores[:-1]) / 2, 4)
     found: Values = np.unique(np.r_[between, threshold])
     return found
+
+
+def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
+    step = math.ceil(len(cuts) / _MOST_THRESHOLDS)
+    return [(at, cut) for at, cut in enumerate(cuts) if not at % step or cut == threshold]
 
 
 def _ratio(of: Values, by: Values) -> Values:
