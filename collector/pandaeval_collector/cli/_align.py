@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -225,13 +226,15 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
     from pandaeval_collector.drill.drill import Drill, chosen_faults
     from pandaeval_collector.drill.fault import faults
+    from pandaeval_collector.runs.settings import close_rules
 
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
-        with Drill(lambda where, each=each: judging.opened(each, where), chosen, copies) as run:  # type: ignore[misc]
+        rules = close_rules(judging.config)
+        with Drill(partial(judging.score, each), chosen, copies, rules=rules) as run:
             for request in judging.requests:
-                run.add(request)
+                run.files.add(request)
             tally = run.run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

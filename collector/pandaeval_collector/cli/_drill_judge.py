@@ -9,7 +9,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.settings import close_rules, judge
+from pandaeval_collector.runs.settings import judge
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -24,7 +24,7 @@ def asked(
     returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
-    judged = JudgedDrill(drill, scorer, close_rules(settings), configured, os.environ, budget)
+    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
     out = console(stderr=True)
     try:
         wanted = [*chosen_copies(drill.kept, copies)]

@@ -84,9 +84,9 @@ def _check_writable(option: str, path: Path | None) -> None:
 
 def _note_failed_runs(summary: Summary) -> None:
     """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
-    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.trace_files import TraceFiles
 
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in _requests():
             run.add(request)
         summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
@@ -97,14 +97,17 @@ def _write_report(path: Path) -> str:
     from pandaeval_collector.cli._report import write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import load
-    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.replay import replay
     from pandaeval_collector.runs.settings import close_rules, evaluator
+    from pandaeval_collector.runs.trace_files import TraceFiles
 
     config = load(None, {})
-    with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:
+    scorer = evaluator(config)
+    with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
         for request in _requests():
-            run.add(request)
-        return write_report(run, Summary(), target, (), None, made_of="recorded demo sessions")
+            files.add(request)
+        results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
+        return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 
 
 async def _run(folder: Path, results: Path) -> int:

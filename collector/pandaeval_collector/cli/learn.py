@@ -14,7 +14,8 @@ from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_sourc
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
     from pandaeval_collector.pipeline.line.decision import Conclusion
-    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.trace_files import TraceFiles
+    from pandaeval_collector.scoring.evaluator import Evaluator
     from pandaeval_collector.trials.learning import LabelledRuns, RunVerdict
 
 
@@ -58,18 +59,18 @@ def learn(
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
+    from pandaeval_collector.runs.trace_files import TraceFiles
     from pandaeval_collector.trials.learning import keep, labelled_runs, learned
 
     settings = resolve_config(config).config
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
+    with TraceFiles(close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
-        runs_read = _FileRuns(run)
+        runs_read = _FileRuns(run, learning_evaluator(settings))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
@@ -91,11 +92,13 @@ def learn(
 class _FileRuns:
     """Scores the runs of a file run once, and gives the facts and user of each to learning."""
 
-    def __init__(self, run: FileRun) -> None:
+    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
+        from pandaeval_collector.runs.replay import replay
+
         self._run = run
         self._alone: dict[str, Mapping[str, Any]] = {}
         self._users: dict[str, str] = {}
-        for _ in run.results(self._take):
+        for _ in replay(run, scorer, on_decided=self._take):
             pass
 
     def _take(self, decision: Conclusion) -> None:
@@ -111,7 +114,7 @@ class _FileRuns:
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
             return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.left_behind(unit)]
+        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
 
     def user(self, level: str, unit: str) -> str:
         return self._users.get(unit, "")

@@ -95,10 +95,10 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 def _first_trace(name: str) -> Trace:
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._inputs import requests
-    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.trace_files import TraceFiles
     from pandaeval_otel.normal.trace import is_genai
 
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([name]):
             run.add(request)
         for trace in run.traces():

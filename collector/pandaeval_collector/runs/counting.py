@@ -16,7 +16,7 @@ from typing import Any
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.runs.run_traces import LiveTraces
-from pandaeval_collector.runs.scoring import SharedVerdicts
+from pandaeval_collector.runs.stored_runs import SharedVerdicts
 from pandaeval_collector.runs.wire import CallCount
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

@@ -24,7 +24,7 @@ from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, sampled
-from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
+from pandaeval_collector.runs.wire import RunSetup, Scored
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
 
@@ -53,8 +53,7 @@ class Engine:
         """``line``: exports results, by decisions that are passed to ``commit``; without both, none is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
         self._telemetry, self._commit, self._line = telemetry, commit, line
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:
@@ -179,7 +178,7 @@ class Engine:
     async def _scored(self, run: RunRow, process: RunProcess, batch: Sequence[tuple[int, int]]) -> Scored:
         """Has the process score a batch. Files what calls cost while the batch is under way: a run that is broken off
         paid for them, too."""
-        under_way = asyncio.ensure_future(process.score(TracesToScore(batch)))
+        under_way = asyncio.ensure_future(process.score(batch))
         try:
             while not (await asyncio.wait({under_way}, timeout=_TOLD_S))[0]:
                 await self._file(run, Scored([], []), process.spent.take())

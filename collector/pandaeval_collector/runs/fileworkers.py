@@ -21,6 +21,8 @@ from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import StoreReader
 from pandaeval_otel.assembly import DueTrace
 
+FEW = 10_000
+"""Fewer spans are scored by one process in less time than others take to start."""
 PATIENCE_SECONDS = 60.0
 """How long a process may be at a batch, beside what its bytes take."""
 Batch = Sequence[DueTrace]
@@ -41,7 +43,7 @@ class FileSetup:
 
 
 class FileWorkers:
-    """Understands traces in processes, for a caller without an event loop. To be closed."""
+    """Understands traces in processes, for a caller without an event loop. A context manager."""
 
     def __init__(self, number: int, setup: FileSetup, environ: Mapping[str, str]) -> None:
         """Starts ``number`` processes. Raises ``UserError`` where one does not start."""
@@ -54,7 +56,7 @@ class FileWorkers:
             ]
             self._loop.run(self._start())
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
     def understood(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Sequence[Understood]]]:
@@ -62,16 +64,27 @@ class FileWorkers:
         the caller files it. Raises ``UserError`` that names the trace where a process ended over one."""
         ahead: deque[tuple[Batch, asyncio.Task[bytes]]] = deque()
         for batch in batches:
-            ahead.append((batch, self._loop.get_loop().create_task(self._understand(batch))))
+            asked = self._loop.get_loop().create_task(self._understand(batch))
+            asked.add_done_callback(
+                lambda asked: asked.cancelled() or asked.exception()
+            )  # others may fail with the first
+            ahead.append((batch, asked))
             if len(ahead) > 2 * len(self._processes):
                 yield self._answered(*ahead.popleft())
         while ahead:
             yield self._answered(*ahead.popleft())
 
-    def close(self) -> None:
+    def __enter__(self) -> FileWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Ends all processes."""
+
+        async def close() -> None:
+            await asyncio.gather(*(process.close() for process in self._processes))
+
         with self._loop:
-            self._loop.run(self._close())
+            self._loop.run(close())
 
     async def _start(self) -> None:
         await asyncio.gather(*(process.start() for process in self._processes))
@@ -82,9 +95,6 @@ class FileWorkers:
         request = [replace(trace, known=frozenset()) for trace in batch]
         understood: bytes = await process.ask("understand", request, patience=patience)
         return understood
-
-    async def _close(self) -> None:
-        await asyncio.gather(*(process.close() for process in self._processes))
 
     def _answered(self, batch: Batch, asked: asyncio.Task[bytes]) -> tuple[Batch, Sequence[Understood]]:
         async def answer() -> bytes:

@@ -25,7 +25,7 @@ from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
-from pandaeval_collector.runs.wire import CallCount, TracesToScore
+from pandaeval_collector.runs.wire import CallCount
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
 
@@ -240,7 +240,7 @@ class Runs:
             assert judge is not None, "these metrics ask a judge"
             prices = await judge.prices()
             try:
-                scored = await process.score(TracesToScore(items)) if items else None
+                scored = await process.score(items) if items else None
             finally:
                 await process.close()
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.base.runtime.calls import Calls, Handlers
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
-from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
+from pandaeval_collector.runs.wire import RunSetup, Scored
 from pandaeval_collector.store import Store
 
 
@@ -45,11 +45,11 @@ class RunProcess:
         self.kill, self.close = self._calls.kill, self._calls.close
         self.spent = RunCost()
 
-    async def score(self, batch: TracesToScore) -> Scored:
-        """Has the process score a batch; returns its results. Raises :class:`BatchFailedError`, and ``ChildStartError``
-        where there is no process."""
+    async def score(self, items: Sequence[tuple[int, int]]) -> Scored:
+        """Has the process score traces by number, each with the number of its session (0: none). Raises
+        :class:`BatchFailedError`, and ``ChildStartError`` where there is no process."""
         try:
-            scored: Scored = await self._calls.ask("score", batch)
+            scored: Scored = await self._calls.ask("score", items)
         except ChildStartError:
             raise
         except Exception as error:

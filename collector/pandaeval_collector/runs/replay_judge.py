@@ -1,15 +1,14 @@
-"""The judge of a file run: what its traces, sessions and trials ask, and which failures have one cause.
-
-One process asks the model for all of it, and starts at the first question.
-"""
+"""The judge of a replay: what its traces, sessions and trials ask, and which failures have one cause."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
+from types import TracebackType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
@@ -21,18 +20,18 @@ from pandaeval_collector.jobs import (
     Patience,
     RecordBudgets,
     Runner,
+    StoredMemory,
     open_caller,
     open_checks,
 )
 from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.jobs.trial_questions import TrialJudge
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
-from pandaeval_collector.judge.known import MOST_RECORD, Price
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -42,63 +41,58 @@ from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerd
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
-from pandaeval_otel.model import Trigger
 
 _COOLDOWN_S = 3.0
-"""Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
+"""Somebody waits for a replay: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
-Settle = Callable[[Callable[[], Conclusion]], Awaitable[None]]
-"""Commits what the line concludes."""
 
-
-class FileJudge:
-    """Owns one judge's process and an event loop for it. One thread without another loop; to be closed."""
+class ReplayJudge:
+    """Owns an event loop for one judge and, unless another caller is given, the judge's process, which starts at the
+    first question. One thread without another loop. A context manager."""
 
     def __init__(
         self,
         store: Store,
         evaluator: Evaluator,
         config: JudgeConfig,
-        environ: Mapping[str, str],
-        telemetry: Telemetry,
-        on_judged: Callable[[int, int], None],
-        instead: Caller | None = None,
+        environ: Mapping[str, str] | None = None,
+        *,
+        caller: Caller | None = None,
+        telemetry: Telemetry | None = None,
+        on_judged: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """``environ``: holds the judge's secrets. ``on_judged`` is told how many of how many judgements are done.
-        ``instead`` is asked in the judge's place."""
-        self._store, self._evaluator, self._config = store, evaluator, config
-        self._environ, self._telemetry, self._on_judged = environ, telemetry, on_judged
-        self._instead = instead
+        """``store``: where the questions are. ``environ``: holds the judge's secrets. ``caller`` is asked in place of a
+        process. ``on_judged`` is called with the number of judgements that are done and of all."""
+        self._store, self._evaluator, self._config, self._environ = store, evaluator, config, environ or {}
+        self._given, self._telemetry, self._on_judged = caller, telemetry or Telemetry(), on_judged
         self._loop = asyncio.Runner()
         self._asked = 0
 
-    @cached_property
-    def _open(self) -> tuple[WorkerProcess, Caller]:
-        hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
-        process, caller = open_caller(self._store, hasty, self._environ)
-        return process, self._instead or caller
+    def __enter__(self) -> ReplayJudge:
+        return self
 
-    @cached_property
-    def _desks(self) -> Desks:
-        return Desks(self._open[1], self._evaluator.settings.judge)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._loop:
+            if "_process" in self.__dict__:
+                self._loop.run(self._process[0].close())
+
+    @property
+    def cost_usd(self) -> float:
+        """What the judge has cost so far, where a limit is set. The store has to be open."""
+        return self._store.spending.spent(self._store.spending.today(time.time()))
 
     def prices(self) -> Mapping[str, Price]:
         """Returns the price of each model whose price is known. Raises
         :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not start."""
-        self._loop.run(self._open[0].start())
-        return self._open[0].prices
+        self._loop.run(self._process[0].start())
+        return self._process[0].prices
 
-    def close(self) -> None:
-        """Ends the process, if one was started."""
-        with self._loop:
-            if "_open" in self.__dict__:
-                self._loop.run(self._open[0].close())
-
-    def results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
-        """Runs the stored jobs, closes the sessions of each batch in ``closing``, runs the jobs of these sessions;
-        returns the results of all three."""
-        return self._loop.run(self._results(line, closing))
+    def answers(self, line: Line) -> list[Result]:
+        """Runs the jobs that are stored now, and returns the results that ``line`` makes of the answers."""
+        return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []
 
     def trials(
         self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
@@ -116,7 +110,7 @@ class FileJudge:
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""
         settings = self._evaluator.settings.judge
-        if settings is None:
+        if settings is None or not failures:
             return by_code(failures)
         desk, model = self._desk(), settings.model
 
@@ -125,11 +119,20 @@ class FileJudge:
 
         return self._loop.run(grouped(failures, ask))
 
+    @cached_property
+    def _process(self) -> tuple[WorkerProcess, Caller]:
+        hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
+        return open_caller(self._store, hasty, self._environ)
+
+    @cached_property
+    def _desks(self) -> Desks:
+        return Desks(self._given or self._process[1], self._evaluator.settings.judge)
+
     def _desk(self) -> Desk:
         return self._desks.desk(StoredMemory(self._store, self._telemetry))
 
-    async def _results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
-        """Runs all jobs, commits one decision at a time, then closes the sessions and runs the jobs that they add."""
+    async def _answers(self, line: Line) -> list[Result]:
+        """Commits one answer at a time."""
         results: list[Result] = []
         turn = asyncio.Lock()
 
@@ -139,33 +142,19 @@ class FileJudge:
                 await asyncio.wrap_future(self._store.commit(decision.changes))
                 results.extend(decision.results)
 
-        await self._drain(line, settle)
-        for session_ids in closing:
-            await settle(partial(line.close_sessions, dict.fromkeys(session_ids, Trigger.FILE)))
-        await self._drain(line, settle)
-        return results
-
-    async def _drain(self, line: Line, settle: Settle) -> None:
-        """Runs the jobs that are waiting now."""
         jobs = self._store.jobs
-        if not (waiting := jobs.waiting()):
-            return
-        self._asked += waiting
-        process, caller = self._open
+        self._asked += jobs.waiting()
         attempts = Attempts(
             self._store,
             line.scores,
             self._evaluator,
-            caller,
+            self._desks.caller,
             FiledHere(line, settle),
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),
-            budgets=RecordBudgets(process.record_budget if self._instead is None else _most_record),
+            budgets=RecordBudgets(None if self._given else self._process[0].record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
         await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))
-
-
-async def _most_record(model: str) -> int:
-    return MOST_RECORD
+        return results
