@@ -21,7 +21,7 @@ from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
 
-MODULE = "pandaeval_collector.jobs.main"
+MODULE = "pandaeval_collector.app.judge_main"
 WRITES = frozenset(
     {
         "jobs.lease",

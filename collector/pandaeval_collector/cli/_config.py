@@ -8,14 +8,28 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config, MetricNames, Problem, Resolved
-    from pandaeval_collector.store.connection import Durability
-
+from pandaeval_collector.analysis.embedding import schemes
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.cli._start_checks import start_problems
+from pandaeval_collector.config import (
+    Config,
+    ConfigError,
+    MetricNames,
+    Problem,
+    Resolved,
+    check_embedder,
+    check_machine,
+    check_metrics,
+    resolve,
+)
+from pandaeval_collector.scoring.metric.declaration import ends
+from pandaeval_collector.scoring.registry import of_packages, registry
+from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
@@ -30,12 +44,8 @@ def resolve_config(
     what the configuration needs here (secrets, certificates), as a command that uses them should. Raises
     ``ConfigError`` with every problem; a problem of an override is named by its option.
     """
-    from pandaeval_collector.config import ConfigError, check_machine, resolve
-
     checks = [_check_names]
     if on_this_machine:
-        from pandaeval_collector.cli._start_checks import start_problems
-
         checks += [lambda config: check_machine(config, os.environ), start_problems]
     try:
         return resolve(path, os.environ, overrides, checks)
@@ -53,9 +63,6 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
 
 def metric_names(path: Path | None) -> MetricNames:
     """Returns the names of all metrics that the configuration knows, its own modules included."""
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
-
     known = registry(resolve_config(path).config.metrics.modules)
     return MetricNames((metric.level, metric.name) for metric in known.values())
 
@@ -63,10 +70,6 @@ def metric_names(path: Path | None) -> MetricNames:
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
     """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
     silently. ``with_cases``: a bare name means graders of trials, too."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
-
     if config.judge.model is not None:
         return
     known = registry(config.metrics.modules)
@@ -84,11 +87,6 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
 
 
 def _check_names(config: Config) -> Iterable[Problem]:
-    from pandaeval_collector.analysis.embedding import schemes
-    from pandaeval_collector.config import check_embedder, check_metrics
-    from pandaeval_collector.scoring.metric.declaration import ends
-    from pandaeval_collector.scoring.registry import of_packages, registry
-
     yield from check_embedder(config, schemes())
     unusable = list(_check_modules(config.metrics.modules))
     yield from unusable
@@ -100,10 +98,6 @@ def _check_names(config: Config) -> Iterable[Problem]:
 
 
 def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
-    from pandaeval_collector.base.runtime.modules import ModuleLoadError
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.registry import registry
-
     usable: tuple[str, ...] = ()
     for index, module in enumerate(modules):
         try:
@@ -144,9 +138,6 @@ def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
     """Opens the store of a data directory. Raises ``UserError`` where there is none, or it cannot be used."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store.connection import FILE_NAME, connect
-
     file = folder / FILE_NAME
     if not file.is_file():
         raise UserError(

@@ -17,7 +17,6 @@ from pandaeval_collector.drill.drill import Drill, Judgeable
 from pandaeval_collector.drill.tally import NoticedShare
 from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.replay import replay
@@ -75,9 +74,11 @@ class JudgedDrill:
             prices = judge.prices()
         for _ in self._drill.scored_again(copies, lambda files, where: self._score(files, where, counter)):
             pass
-        counted = counter.counted
-        tokens = counted.prompt_tokens + counted.completion_tokens
-        return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
+        counted, usd = counter.counted, None
+        if {*counted.models} <= {*prices}:
+            used = [(prices[model], into, out) for model, (_, into, out) in counted.models.items()]
+            usd = sum(into * price.into + out * price.out for price, into, out in used)
+        return DrillForecast(len(copies), counted.calls, counted.prompt_tokens + counted.completion_tokens, usd)
 
     def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
         """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
@@ -107,12 +108,6 @@ class JudgedDrill:
         with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
             yield from replay(files, self._scorer, judge, where=where)
             self._left -= judge.cost_usd
-
-
-def _cost(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, Price]) -> float | None:
-    if not {*models} <= {*prices}:
-        return None
-    return sum(into * prices[model].into + out * prices[model].out for model, (_, into, out) in models.items())
 
 
 @dataclass(slots=True)

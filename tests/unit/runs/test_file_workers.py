@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.cli import _evaluation, app
+from pandaeval_collector.cli import app, evaluate
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs import replay as replaying
 from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
@@ -28,7 +28,7 @@ _EMBEDDER = load("embedded")
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluation, "FEW", 0)
+    monkeypatch.setattr(evaluate, "FEW", 0)
     monkeypatch.setattr(replaying, "BATCH", 2)
 
 
