@@ -21,6 +21,7 @@ from pandaeval_collector.scoring.cases.graders import doubts
 from pandaeval_collector.scoring.cases.model import Suite
 from pandaeval_collector.trials.passk.attempts import trials
 from pandaeval_collector.trials.passk.figures import between
+from pandaeval_collector.trials.passk.promoting import promotable, saturation
 
 _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
