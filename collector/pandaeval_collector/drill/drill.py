@@ -111,7 +111,9 @@ class Drill:
         total = len(chosen) * len(self._faults)
         done = 0
         for copies, refused in self._rounds(chosen, tally):
-            for copy, results in self._scored(copies, self._score):
+            found = self._scored(copies, self._score)
+            for copy in copies:
+                results = found[copy.subject.trace.trace_id]
                 original = copy.subject.trace
                 before = self._runs[original.trace_id].results
                 outcome = CopyOutcome.of(original, before, results, copy.planted)
@@ -208,15 +210,15 @@ class Drill:
             for copy in waiting:
                 first.setdefault(self._runs[copy.subject.trace.trace_id].session, copy)
             waiting = [copy for copy in waiting if copy not in first.values()]
-            for copy, results in self._scored([*first.values()], score):
-                yield copy, before[copy.subject.trace.trace_id], results
+            found = self._scored(first.values(), score)
+            for copy in first.values():
+                trace_id = copy.subject.trace.trace_id
+                yield copy, before[trace_id], found[trace_id]
 
-    def _scored(self, copies: Sequence[Judgeable], score: Score) -> Iterator[tuple[Judgeable, list[Result]]]:
-        """Yields each copy with its results. The earlier runs of its session are read and not scored again."""
+    def _scored(self, copies: Collection[Judgeable], score: Score) -> dict[str, list[Result]]:
+        """Returns the results of copies. The earlier runs of their sessions are read and not scored again."""
         parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
-        found = self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)
-        for copy in copies:
-            yield copy, found[copy.subject.trace.trace_id]
+        return self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)
 
     def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
         """Returns the results of some traces by their ids, of all whose messages are given."""

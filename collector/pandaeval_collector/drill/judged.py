@@ -20,7 +20,7 @@ from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
@@ -101,10 +101,7 @@ class JudgedDrill:
     def _score(
         self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
     ) -> Iterator[Result]:
-        of_a_day = self._judge.limits.daily_usd
-        most = max(0.0, self._left if of_a_day is None else min(of_a_day, self._left))
-        limits = replace(self._judge.limits, daily_usd=most)
-        config = replace(self._judge, limits=limits, retest=0.0, second=None)
+        config = unchecked(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
             yield from replay(files, self._scorer, judge, where=where)
             self._left -= judge.cost_usd

@@ -10,7 +10,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
 from pandaeval_collector.runs.settings import close_rules, judge, scoring
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -53,11 +53,7 @@ class FileJudging:
         """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
         config = judge(self.config)
         assert config is not None
-        if self.usd is not None:
-            left = max(0.0, self.usd - self.spent)
-            cap = left if config.limits.daily_usd is None else min(left, config.limits.daily_usd)
-            config = replace(config, limits=replace(config.limits, daily_usd=cap))
-        config = replace(config, retest=0.0, second=None)
+        config = unchecked(config, None if self.usd is None else self.usd - self.spent)
         scorer = self.evaluator(text)
         with ReplayJudge(files.store, scorer, config, self.environ, on_judged=self.on_judged) as asked:
             yield from replay(files, scorer, asked, where=where)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -243,6 +242,5 @@ class Runs:
                 scored = await process.score(items) if items else None
             finally:
                 await process.close()
-                await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
             counted = (scored.counted if scored else None) or CallCount()
             return extrapolated(chosen, counted, len(items), prices)

@@ -47,6 +47,13 @@ _COOLDOWN_S = 3.0
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
+def unchecked(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
+    """Returns a configuration by which no verdict is checked by a second one, for at most ``usd`` US dollars."""
+    given = config.limits.daily_usd
+    most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
+    return replace(config, retest=0.0, second=None, limits=replace(config.limits, daily_usd=most))
+
+
 class ReplayJudge:
     """Owns an event loop for one judge and, unless another caller is given, the judge's process, which starts at the
     first question. One thread without another loop. A context manager."""

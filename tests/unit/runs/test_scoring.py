@@ -10,11 +10,10 @@ from pathlib import Path
 import orjson
 
 from pandaeval_collector.runs.manager import extrapolated, some
-from pandaeval_collector.runs.run_traces import LiveTraces
-from pandaeval_collector.runs.stored_runs import Scoring, SharedVerdicts
 from pandaeval_collector.runs.wire import CallCount, RunSetup, Scored
+from pandaeval_collector.runs.worker import Scoring, SharedVerdicts
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Store, StoreReader
 from pandaeval_collector.store.wanted import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine, Standing, ids_and_scores
@@ -24,7 +23,7 @@ from support.made_traces import Composer
 async def _scored(
     line: RunningLine, folder: Path, batches: Sequence[Sequence[tuple[int, int]]], sessions: bool
 ) -> list[Scored]:
-    live = LiveTraces(line.folder)
+    live = StoreReader(line.folder)
     (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
     setup = RunSetup(line.folder, folder, "", line.settings, None, "r", sessions=sessions)
     scoring = Scoring(setup, Evaluator(line.embedder, line.settings), live, ScriptedCaller({}), _verdicts(live))
@@ -33,7 +32,7 @@ async def _scored(
     return found
 
 
-def _verdicts(live: LiveTraces) -> SharedVerdicts:
+def _verdicts(live: StoreReader) -> SharedVerdicts:
     return SharedVerdicts(live, lambda key, body: Future())
 
 
