@@ -170,7 +170,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with hasty_judge(configured, judging.environ) as found:
-            asked = Judge(Desk(found.caller, Forgetful()), disagreements(errors), name)
+            asked = Judge(Desk(found, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
@@ -202,7 +202,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
     async def ask() -> CheckRun:
         async with hasty_judge(configured, judging.environ) as found:
-            run = CheckRun(found.caller, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
+            run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
             await run.run(items)
             return run
 

@@ -72,7 +72,7 @@ def learn(
     with TraceFiles(close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
-        runs_read = _FileRuns(run, learning_evaluator(settings))
+        runs_read = _ScoredRuns(run, learning_evaluator(settings))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
@@ -91,8 +91,8 @@ def learn(
         raise typer.Exit(1)
 
 
-class _FileRuns:
-    """Scores the runs of a file run once, and gives the facts and user of each to learning."""
+class _ScoredRuns:
+    """Scores the runs of files once, and gives the facts and user of each to learning."""
 
     def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
         self._run = run

@@ -134,8 +134,7 @@ class Engine:
                 await judge.prices()  # what keeps it from starting is told now
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
-            caller = None if judge is None else judge.caller
-            process = RunProcess(setup, self._environ, caller, self._store, at_once)
+            process = RunProcess(setup, self._environ, judge, self._store, at_once)
             self._current = run.id, process
             try:
                 while (now := await self._running(run)) is not None:

@@ -21,20 +21,17 @@ from pandaeval_collector.jobs import (
     RecordBudgets,
     Runner,
     StoredMemory,
-    open_caller,
     open_checks,
 )
 from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
-from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.jobs.trial_questions import TrialJudge
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.runs.judges import OwnJudge, hasty
+from pandaeval_collector.runs.trial_judge import TrialJudge
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
@@ -42,8 +39,6 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
 
-_COOLDOWN_S = 3.0
-"""Somebody waits for a replay: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
@@ -83,8 +78,8 @@ class ReplayJudge:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._loop:
-            if "_process" in self.__dict__:
-                self._loop.run(self._process[0].close())
+            if "_own" in self.__dict__:
+                self._loop.run(self._own.close())
 
     @property
     def cost_usd(self) -> float:
@@ -94,8 +89,7 @@ class ReplayJudge:
     def prices(self) -> Mapping[str, Price]:
         """Returns the price of each model whose price is known. Raises
         :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not start."""
-        self._loop.run(self._process[0].start())
-        return self._process[0].prices
+        return self._loop.run(self._own.prices())
 
     def answers(self, line: Line) -> list[Result]:
         """Runs the jobs that are stored now, and returns the results that ``line`` makes of the answers."""
@@ -106,13 +100,18 @@ class ReplayJudge:
     ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
         """Yields each trial of ``batches`` with the verdicts of the judged graders, by name; asks about the trials of a
         batch at the same time. ``total``: how many trials there are."""
-        settings = self._evaluator.settings.judge
-        hide = redact if settings is None else hider(settings)
-        asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
-        numbers = itertools.count(1)
+        asked, numbers = TrialJudge(grader, self._desk(), self._evaluator.settings.judge), itertools.count(1)
+
+        async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
+            found = await asked.verdicts(trial)
+            self._on_judged(next(numbers), total)
+            return trial, found
+
+        async def of_all(trials: Sequence[Trial]) -> list[tuple[Trial, Mapping[str, TrialVerdict]]]:
+            return await asyncio.gather(*map(verdicts, trials))
+
         for trials in batches:
-            verdicts = self._loop.run(asked.verdicts(trials, lambda: self._on_judged(next(numbers), total)))
-            yield from zip(trials, verdicts, strict=True)
+            yield from self._loop.run(of_all(trials))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""
@@ -127,13 +126,12 @@ class ReplayJudge:
         return self._loop.run(grouped(failures, ask))
 
     @cached_property
-    def _process(self) -> tuple[WorkerProcess, Caller]:
-        hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
-        return open_caller(self._store, hasty, self._environ)
+    def _own(self) -> OwnJudge:
+        return OwnJudge(self._store, hasty(self._config), self._environ)
 
     @cached_property
     def _desks(self) -> Desks:
-        return Desks(self._given or self._process[1], self._evaluator.settings.judge)
+        return Desks(self._given or self._own, self._evaluator.settings.judge)
 
     def _desk(self) -> Desk:
         return self._desks.desk(StoredMemory(self._store, self._telemetry))
@@ -160,7 +158,7 @@ class ReplayJudge:
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),
-            budgets=RecordBudgets(None if self._given else self._process[0].record_budget),
+            budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
         await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))
