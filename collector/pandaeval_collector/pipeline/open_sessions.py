@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_otel.assembly.deadlines import Deadlines
 from pandaeval_otel.model import Trigger
@@ -60,7 +59,7 @@ class OpenSessions:
         self._sessions: dict[str, OpenSession] = {}
         self._deadlines: Deadlines[str] = Deadlines(self._due_at)
         self._closing: set[str] = set()
-        self._uncompared: dict[str, GrownSession] = {}
+        self._uncompared: dict[str, int] = {}
         self._session_of: dict[bytes, str] = {}
         self._undecided: dict[str, set[bytes]] = {}
         self._ending: set[str] = set()
@@ -136,13 +135,12 @@ class OpenSessions:
 
     # -- comparing -----------------------------------------------------------------------------------------------
 
-    def grew(self, session_id: str, grown: GrownSession) -> None:
-        """Notes that a session has members that are to be compared."""
-        known = self._uncompared.get(session_id)
-        self._uncompared[session_id] = grown if known is None else known.merged(grown)
+    def grew(self, session_id: str, start_ns: int) -> None:
+        """Notes that a session has members that are to be compared, see :attr:`Decision.grown`."""
+        self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
-    def take_uncompared(self) -> dict[str, GrownSession]:
-        """Returns sessions that are to be compared, with what came into them. There may be more."""
+    def take_uncompared(self) -> dict[str, int]:
+        """Returns sessions that are to be compared, as :meth:`grew` was told. There may be more."""
         return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
 
     def compared(self, session_ids: Iterable[str]) -> list[str]:
@@ -156,7 +154,7 @@ class OpenSessions:
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
         """Notes that a trace of this session waits to be decided."""
-        if session_id:
+        if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
             self._undecided.setdefault(session_id, set()).add(trace_id)
