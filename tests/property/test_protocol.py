@@ -61,11 +61,11 @@ class TestTheMachineFinds:
         send = Outbox._send
 
         async def hastily(self: Outbox, last: bool) -> float | None:
-            rows = self._read(self._cursor.seq, 512)
-            before = self._cursor
+            before = self.seq
+            rows = self._read(before, 512)
             if rows:
-                await self._note(type(before)(rows[-1].seq, ""))
-                self._cursor = before
+                await self._note(rows[-1].seq, "")
+                self.seq = before
             return await send(self, last)
 
         monkeypatch.setattr(Outbox, "_send", hastily)
