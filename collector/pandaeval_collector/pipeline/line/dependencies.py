@@ -22,7 +22,7 @@ from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.metric import EarlierOutput, Reads, TraceMetric
+from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trace
 
@@ -32,7 +32,7 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so
 
 
 @dataclass(slots=True)
-class Filing:
+class FiledRun:
     """A run that is being filed, with all of its results."""
 
     run: Run
@@ -58,7 +58,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Reading:
+class DueReading:
     """A metric is to be evaluated of a trace with others. ``others``: their indices in the stretch, in order;
     ``evidence``: the digest of all of them."""
 
@@ -80,7 +80,7 @@ class _Rule:
     end: tuple[str, ...] = ()
     tells_session = True
 
-    def __init__(self, metric: TraceMetric, reads: Reads, evaluator: Evaluator, store: StoreReader) -> None:
+    def __init__(self, metric: TraceMetric, reads: SessionReads, evaluator: Evaluator, store: StoreReader) -> None:
         self.metric, self.reads, self.most = metric, reads, reads.later or reads.earlier
         self._evaluator, self._store = evaluator, store
 
@@ -88,15 +88,15 @@ class _Rule:
         """Returns the indices of the traces that are read with one; ``None``: the metric reads none for it."""
         raise NotImplementedError
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         """Evaluates the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
         being filed."""
         raise NotImplementedError
 
-    def prepare(self, readings: Sequence[Reading]) -> None:
+    def prepare(self, readings: Sequence[DueReading]) -> None:
         """Called with all readings that are due, before the first is evaluated."""
 
-    def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[Reading]:
+    def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
         """Yields the readings of ``fresh`` traces, and of older ones where what is read has changed."""
         members = stretch.members
         for index in range(0 if self.reads.later else stretch.since, len(members)):
@@ -110,7 +110,7 @@ class _Rule:
                 used = ";".join([evidence, *read, *self.end])
                 evidence = hashlib.blake2b(used.encode(), digest_size=16).hexdigest()
             if member.trace_id in fresh or member.facts.evidence.get(self.metric.name) != evidence:
-                yield Reading(stretch, member, others, evidence)
+                yield DueReading(stretch, member, others, evidence)
 
 
 class _Answers(_Rule):
@@ -124,14 +124,14 @@ class _Answers(_Rule):
         backwards = (at for at in range(index - 1, -1, -1) if members[at].precedes(facts.agent, start_ns, embedder))
         return [*islice(backwards, self.most)][::-1]
 
-    def prepare(self, readings: Sequence[Reading]) -> None:
+    def prepare(self, readings: Sequence[DueReading]) -> None:
         """Unpacks the vectors and words of all answers at once: numpy takes as long for a few rows as for one."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
         unpack_answers(list({id(member): member for member in used}.values()))
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         member, first = reading.member, reading.stretch.first
         earlier = tuple(
             EarlierOutput(each.trace_id, first + at, *each.direction_and_words())
@@ -152,7 +152,7 @@ class _Before(_Rule):
         is_open = self.metric.name in members[index].facts.unsettled
         return range(max(0, index - self.most), index) if is_open else None
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         member = reading.member
         trace = self._kept(member, reading.stretch.session_id) if run is None else run.trace
         if trace is None:
@@ -180,7 +180,7 @@ class _Recovery(_Rule):
         by = next((at for at in later if tool in members[at].facts.done), None)
         return None if by is None else (by,)
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         signal, [by] = reading.member.facts.signals[self.metric.name], reading.read
         tool = signal["lost"]
         metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
@@ -215,7 +215,7 @@ class Dependencies:
                 return False
         return before > 0
 
-    def score(self, stretches: Sequence[Stretch], batch: Mapping[str, Filing]) -> list[Result]:
+    def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
         """Evaluates what is due in some sessions, and marks the members that have to be stored again. Adds the results
         of traces in the batch to those that are being filed there, and returns the others."""
         again: list[Result] = []
@@ -239,7 +239,7 @@ class Dependencies:
         unit = unit_again(member, session_id, member.facts.digest)
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
-    def _score(self, rule: _Rule, reading: Reading, filing: Filing | None) -> list[Result]:
+    def _score(self, rule: _Rule, reading: DueReading, filing: FiledRun | None) -> list[Result]:
         member, name = reading.member, rule.metric.name
         if filing is not None:
             unit = filing.run.unit.with_evidence(reading.evidence)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.pipeline.line.dependencies import Dependencies, Filing, Stretch, signals_of
+from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRun, Stretch, signals_of
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
@@ -53,7 +53,7 @@ class SessionPlaces:
         """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
-        batch = {run.unit.trace_id: Filing(run, [*run.results]) for run in runs}
+        batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         sessions, left = self._sessions(runs, places, changes)
         came = self._came(places, left, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
@@ -187,7 +187,7 @@ class SessionPlaces:
             else:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, Filing], changes: WriteSet) -> list[Result]:
+    def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
         """Evaluates what depends on other traces of its session, and adds the changed members to ``changes``. Returns
         the results of traces that are not in the batch."""
         again: list[Result] = []
