@@ -37,7 +37,7 @@ WRITES = frozenset(
     }
 )
 """What the judge's process may have written, by the name of the store's method."""
-FENCE_SECRET = "judge.secret"
+FENCE_SECRET = "judge.secret"  # noqa: S105
 """The key under which the store keeps the secret that fences in prompts are made with."""
 
 

@@ -129,7 +129,13 @@ class Drill:
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
         """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
         wanted = dict.fromkeys(self._faults, self._most)
-        queues = self._queues(chosen)
+        names = [*self._faults]
+        # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as
+        # many sessions as there are.
+        queues: dict[str, list[tuple[str, str]]] = {}
+        for number, trace_id in enumerate(chosen):
+            turned = names[number % len(names) :] + names[: number % len(names)]
+            queues.setdefault(self._runs[trace_id].session, [])[:0] = [(trace_id, name) for name in turned]
         traces = [self._trace(each) for each in chosen[:_OTHERS]]
         others = [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
         while queues:
@@ -148,17 +154,6 @@ class Drill:
                 if not queues[session]:
                     del queues[session]
             yield copies, refused
-
-    def _queues(self, chosen: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-        """Returns by session the (trace, fault) pairs to try, last first. Each session begins with another fault, so
-        that all faults come to as many sessions as there are."""
-        names = [*self._faults]
-        queues: dict[str, list[tuple[str, str]]] = {}
-        for number, trace_id in enumerate(chosen):
-            turned = names[number % len(names) :] + names[: number % len(names)]
-            queue = queues.setdefault(self._runs[trace_id].session, [])
-            queue[:0] = [(trace_id, name) for name in turned]
-        return queues
 
     def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> Judgeable | None:
         rng = Random(f"{self._seed}/{name}/{trace_id}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 from pandaeval_collector.base.result import Result
@@ -161,8 +162,10 @@ class JudgedSheet:
             one, other = was.get(metric, []), now.get(metric, [])
             self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
             told[metric] = state(one), state(other)
-        noticed = _noticed(told.values())
-        if noticed is None:
+        pairs = [pair for pair in told.values() if pair[0] in ("passes", "not judged")]
+        noticed = ("passes", "fails") in pairs
+        # A failed call leaves open whether a metric that passes the original fails the copy.
+        if not noticed and (not pairs or any("not judged" in pair for pair in pairs)):
             self.not_judged += 1
             return
         self.beside[noticed, inline] += 1
@@ -203,16 +206,6 @@ def state(results: Sequence[Result]) -> State | None:
     return "passes" if any(result.outcome == "scored" for result in results) else None
 
 
-def _noticed(told: Iterable[tuple[State | None, State | None]]) -> bool | None:
-    """Returns whether a metric passes the original and fails the copy; ``None`` if a failed call leaves it open."""
-    pairs = [(was, now) for was, now in told if was in ("passes", "not judged")]
-    if any(pair == ("passes", "fails") for pair in pairs):
-        return True
-    if not pairs or any("not judged" in pair for pair in pairs):
-        return None
-    return False
-
-
 def _worst(results: Sequence[Result]) -> float:
     return min(result.score for result in results if result.score is not None)
 
@@ -226,8 +219,6 @@ def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
-    """Yields up to ``most`` copies: the first of each fault, then the second of each, and so on."""
-    deepest = max((len(each) for each in kept.values()), default=0)
-    found = (copies[at] for at in range(deepest) for copies in kept.values() if at < len(copies))
-    for _, copy in zip(range(most), found, strict=False):
-        yield copy
+    """Returns up to ``most`` copies: the first of each fault, then the second of each, and so on."""
+    rows = zip_longest(*kept.values())
+    return islice((copy for row in rows for copy in row if copy is not None), most)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import share  # noqa: E402
+from lab.bench.labelled import share  # noqa: E402
 from pandaeval_collector.judge.turns import turn_view  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
