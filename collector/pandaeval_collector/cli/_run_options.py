@@ -49,7 +49,7 @@ class RunSource:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")
-        yield from requests(self.files or ()) if self.store is None else _stored(_existing(self.store))
+        yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
 run_source = in_place_of(
@@ -63,15 +63,11 @@ run_source = in_place_of(
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 
-def _existing(folder: Path) -> Path:
-    if not (folder / FILE_NAME).is_file():
-        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
-    return folder
-
-
 def _stored(folder: Path) -> Iterator[Request]:
     """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
     only, also while a collector runs."""
+    if not (folder / FILE_NAME).is_file():
+        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     given: set[str] = set()
     after = None
     with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:

@@ -16,11 +16,9 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import metric_names, opened_folder
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels import calibration
 from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_collector.trials.labels.files import read_labels
-from pandaeval_otel.wire.labels import HumanLabel
 
 
 def calibrate(
@@ -40,7 +38,13 @@ def calibrate(
     if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
-    calibrations = calibration.calibrate(verdicts, _scores(results, store, verdicts))
+    if results is not None:
+        scores = from_lines(results)
+    else:
+        assert store is not None
+        with opened_folder(store) as connection:
+            scores = from_store(connection, {label.unit for label in verdicts})
+    calibrations = calibration.calibrate(verdicts, scores)
     found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
@@ -51,15 +55,6 @@ def calibrate(
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:
         _print(calibrations)
-
-
-def _scores(results: Path | None, store: Path | None, labels: list[HumanLabel]) -> dict[tuple[str, str], JudgedRow]:
-    """Returns the scores by unit and metric."""
-    if results is not None:
-        return from_lines(results)
-    assert store is not None
-    with opened_folder(store) as connection:
-        return from_store(connection, {label.unit for label in labels})
 
 
 def _print(found: Calibrations) -> None:
@@ -95,11 +90,7 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
 def _print_thresholds(each: Calibration) -> None:
     out, at = console(), each.agreement
     rows = [
-        (
-            f"{cut.threshold:g}" + (" (now)" if cut.threshold == at.threshold else ""),
-            _told(cut.tpr),
-            _told(cut.fpr),
-        )
+        (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
         for cut in at.at
     ]
     head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")

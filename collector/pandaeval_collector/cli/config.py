@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
 from pandaeval_collector.cli._output import safe
-from pandaeval_collector.cli._start_checks import judge_notes, start_problems
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
 

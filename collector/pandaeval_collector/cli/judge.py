@@ -120,7 +120,15 @@ def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:
 def _print(found: Sheet, out: Console) -> None:
     columns = ("probe", "question", "n", "figure", "95 %", "needed", "")
     rows = [
-        (p.name, p.asks, f"{p.n} {p.unit}", p.figure, _interval(p.low, p.high), p.needed, _mark(p))
+        (
+            p.name,
+            p.asks,
+            f"{p.n} {p.unit}",
+            p.figure,
+            "" if math.isnan(p.low) else f"{round(p.low, 2) + 0.0:.2f} to {round(p.high, 2) + 0.0:.2f}",
+            p.needed,
+            _mark(p),
+        )
         for p in found.probes
     ]
     out.print(table(columns, rows, on=out, title=f"{found.model} as a judge"))
@@ -141,7 +149,3 @@ def _mark(probe: Probe) -> object:
     if probe.passed:
         return Text("pass", style="green")
     return Text("FAIL" if probe.n else "-", style="bold red")
-
-
-def _interval(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{round(low, 2) + 0.0:.2f} to {round(high, 2) + 0.0:.2f}"  # no -0.00

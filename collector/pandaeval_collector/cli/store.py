@@ -161,7 +161,9 @@ def _damages(connection: sqlite3.Connection) -> list[Damage]:
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
     if format_ is given.RunFormat.json:
-        return print_json([_facts(each) for each in found])
+        return print_json(
+            [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
+        )
     if not found:
         typer.echo("nothing is damaged")
         return
@@ -171,16 +173,6 @@ def _tell(found: list[Damage], format_: given.RunFormat) -> None:
     for kind in dict.fromkeys(each.kind for each in found):
         typer.echo(f"{kind}: {CURES[kind]}")
     typer.echo(many(len(found), "damage"))
-
-
-def _facts(damage: Damage) -> dict[str, Any]:
-    return {
-        "where": damage.kind,
-        "row": damage.key,
-        "about": damage.about,
-        "what": damage.what,
-        "cure": CURES[damage.kind],
-    }
 
 
 def _line(logs: bool, data: bytes) -> bytes:
