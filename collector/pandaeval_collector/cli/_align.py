@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import metric_names, resolve_config
 from pandaeval_collector.cli._output import console, table
-from pandaeval_collector.cli._run_options import TABLE, RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.drill.drill import Drill, chosen_faults
@@ -65,7 +65,7 @@ def align(
     ] = 1,
     model: Annotated[str | None, typer.Option(help="The judge's model; if not given, that of judge.model.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
-    format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = TABLE,
+    format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
     undo: Annotated[bool, typer.Option("--undo", help="Take back the guideline that was adopted last.")] = False,
 ) -> None:
     """Try guidelines for the judge against people's labels, and adopt the one that is proven to help.
@@ -262,7 +262,7 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 
 def _print(found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat) -> None:
     entries = [_entry(each, judging, guards) for each in found.tried]
-    if format_ is RunFormat.json:
+    if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
         tried = [each.model_dump(mode="json") for each in entries]
         write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())

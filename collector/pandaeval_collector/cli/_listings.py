@@ -28,9 +28,9 @@ class Listing:
     empty: str = ""
 
 
-def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = RunFormat.table) -> None:
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
     """Prints a list: a table, or one JSON object a line."""
-    if format_ is RunFormat.json:
+    if format_ == "json":
         print_json(rows)
     elif rows:
         columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
@@ -43,7 +43,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = RunFormat.t
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     """Prints one row in full: ``tell`` does it for people, or it is one JSON object on a line."""
-    print_json([row]) if format_ is RunFormat.json else tell(row)
+    print_json([row]) if format_ == "json" else tell(row)
 
 
 def _worst(row: Row) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -90,17 +89,13 @@ _BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then 
 _EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
 
 
-class RunFormat(StrEnum):
-    """The formats in which commands print."""
-
-    table = "table"
-    json = "json"
+RunFormat = Literal["table", "json"]
+"""The formats in which commands print."""
 
 
 Format = Annotated[RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
-TABLE = RunFormat.table
-_OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
-_STATUS: Any = StrEnum("Status", list(STATUSES))  # type: ignore[misc]
+_OUTCOME: Any = Literal[tuple(OUTCOMES)]
+_STATUS: Any = Literal[tuple(STATUSES)]
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _TYPES: dict[str, Any] = {

@@ -29,7 +29,7 @@ def calibrate(
     store: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
@@ -50,7 +50,7 @@ def calibrate(
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found, write)
-    if json_ or format_ is given.RunFormat.json:
+    if json_ or format_ == "json":
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:

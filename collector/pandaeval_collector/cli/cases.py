@@ -71,14 +71,14 @@ def promote(
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
     ] = 0.7,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
     found = promotion(trials(result_lines(results), per="case"), k, least)
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         print_json([each.to_dict() for each in found.candidates])
     elif found.candidates:
         out = console()
@@ -92,7 +92,7 @@ def promote(
             for each in found.candidates
         ]
         out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
-    typer.echo(found.told, err=format_ is given.RunFormat.json)
+    typer.echo(found.told, err=format_ == "json")
     if output is not None and cases is not None:
         ids = {each.case.id for each in found.candidates if each.steady}
         kept = [case for case in read_suite(cases).cases if case.id in ids]

@@ -45,7 +45,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
-    ] = RunFormat.table,
+    ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     deep: Annotated[
         bool, typer.Option("--deep", help="Check each row of a large store too, as `pandaeval store verify` does.")
@@ -68,7 +68,7 @@ def doctor(
     else:
         with progress(console(stderr=True), "checking the store") as told:
             found = list(examine(resolved, os.environ, deep, told))
-    if as_json or format_ is RunFormat.json:
+    if as_json or format_ == "json":
         write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
     else:
         _show(found)

@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement
 
 import typer
@@ -34,15 +33,6 @@ from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, page, percent
-
-
-class DrillFormat(StrEnum):
-    """The formats in which a drill's figures are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
 
 
 @run_source
@@ -74,9 +64,9 @@ def drill(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     format_: Annotated[
-        DrillFormat,
+        Literal["table", "json", "junit", "html"],
         typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
-    ] = DrillFormat.table,
+    ] = "table",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
     ] = None,
@@ -107,11 +97,11 @@ def drill(
             tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         worse = [] if before is None else drops(before, tally)
-        if format_ is DrillFormat.json:
+        if format_ == "json":
             write_lines([tally.to_dict()], target)
-        elif format_ is DrillFormat.html:
+        elif format_ == "html":
             target.write(page(tally.to_dict(), str(source)))
-        elif format_ is DrillFormat.junit:
+        elif format_ == "junit":
             write_drill_junit(tally.to_dict(), worse, target)
         else:
             print_drill(tally.to_dict(), console(file=target))

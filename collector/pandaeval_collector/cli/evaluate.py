@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -39,14 +38,8 @@ from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.passk.gate import GateVerdict
 
-
-class ResultFormat(StrEnum):
-    """The formats in which results are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +56,9 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: ResultFormat = ResultFormat.table
+    format: ResultFormat = "table"
     output: Path | None = None
-    annotations: AnnotationTarget = AnnotationTarget.auto
+    annotations: AnnotationTarget = "auto"
     workers: int | None = None
 
 
@@ -111,7 +104,7 @@ def evaluate(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = ResultFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     workers: Annotated[
         int | None,
@@ -130,7 +123,7 @@ def evaluate(
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = AnnotationTarget.auto,
+    ] = "auto",
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
@@ -181,7 +174,7 @@ class Evaluation:
         self._summary = Summary(self._layers, self._against)
         self._inputs = Inputs(options.files)
         self._output = options.output
-        if self._output is None and options.format is ResultFormat.html:
+        if self._output is None and options.format == "html":
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
@@ -203,7 +196,7 @@ class Evaluation:
             gates = checked(self._config, self._summary)
             verdict = self._verdict()
             of_all = self._outcomes(gates, verdict)
-            if self._options.format is ResultFormat.junit:
+            if self._options.format == "junit":
                 write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
@@ -246,17 +239,17 @@ class Evaluation:
         """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
-        if not number or options.format is ResultFormat.html:
+        if not number or options.format == "html":
             return None
         model, settings = self._config.embedding.model, scorer.settings
         return lambda store: FileWorkers(number, FileSetup(store, model, settings), os.environ)
 
     def _score(self, run: FileRun, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
-        if self._options.format is ResultFormat.html:
+        if self._options.format == "html":
             self._write_report(run, target)
             return
-        as_json = self._options.format is ResultFormat.json
+        as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
 
@@ -291,7 +284,7 @@ class Evaluation:
 
     def _write_tables(self, run: FileRun, target: TextIO) -> None:
         raised = run.telemetry.component_errors()
-        if self._options.format is not ResultFormat.table:
+        if self._options.format != "table":
             print_component_errors(console(stderr=True), raised)
             return
         print_summary(self._summary, console(file=target), self._config.judge.model, raised)
@@ -308,7 +301,7 @@ class Evaluation:
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        quiet, chooser = self._options.format == "json", self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:

@@ -122,10 +122,10 @@ def export(
 
 
 @labels.command("rates")
-def rates(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
-        _print_rates(connection, as_json=format_ is given.RunFormat.json)
+        _print_rates(connection, as_json=format_ == "json")
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:

@@ -34,7 +34,7 @@ from pandaeval_collector.scoring.registry import registry
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     cost: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +50,7 @@ def metrics(
     if cost:
         if name is not None:
             raise UserError(f"--cost tells what each metric takes: leave {name} out")
-        return print_costs(cost, resolved, format_ is given.RunFormat.json)
+        return print_costs(cost, resolved, format_ == "json")
     known = registry(resolved.metrics.modules)
     bands = load("embedded").bands
     if page:
@@ -62,7 +62,7 @@ def metrics(
         keys = sorted(names.select(name))
         if not keys:
             raise UserError(f"{name}: {names.unknown(name)}")
-        if format_ is given.RunFormat.json:
+        if format_ == "json":
             return print_json([_facts(known[key], bands) for key in keys])
         for key in keys:
             metric = known[key]
@@ -71,7 +71,7 @@ def metrics(
             out.print(f"can be unscored: {', '.join(metric.whys)}\n")
             out.print(re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", metric.description).strip() + "\n")
         return
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return print_json([_facts(each, bands) for each in known.values()])
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
     out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))

@@ -9,9 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from google.protobuf.json_format import MessageToDict
@@ -32,22 +31,15 @@ from pandaeval_collector.store.kept import StoredTrace, count_traces, stored_tra
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
 
-class Form(StrEnum):
-    """The formats in which spans are written."""
-
-    jsonl = "jsonl"
-    pb = "pb"
-
-
 store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
 
 @store.command("stats")
-def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def stats(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return write_json(json.dumps(found, indent=2, ensure_ascii=False))
     for name, value in found.items():
         said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
@@ -55,7 +47,7 @@ def stats(format_: given.Format = given.TABLE, config: _Config = None, store: St
 
 
 @store.command("verify")
-def verify(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def verify(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
 
     Changes nothing.
@@ -70,7 +62,7 @@ def verify(format_: given.Format = given.TABLE, config: _Config = None, store: S
 @store.command("repair")
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
@@ -111,8 +103,9 @@ def repair(
 def export(
     output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
     form: Annotated[
-        Form, typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP.")
-    ] = Form.jsonl,
+        Literal["jsonl", "pb"],
+        typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
+    ] = "jsonl",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
@@ -130,7 +123,7 @@ def export(
                 if trace.damage:
                     bad.append(trace)
                 for logs, data in trace.parts:
-                    to.write(_line(logs, data) if form is Form.jsonl else len(data).to_bytes(4, "big") + data)
+                    to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
                     requests += 1
                 traces += not trace.damage
                 told(traces + len(bad), total)
@@ -160,7 +153,7 @@ def _damages(connection: sqlite3.Connection) -> list[Damage]:
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return print_json(
             [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
         )
