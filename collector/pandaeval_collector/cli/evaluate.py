@@ -193,9 +193,8 @@ class Evaluation:
             print_problems(console(stderr=True), run.read.problems, run.read.bad)
             self._write_tables(run, target)
             self._tell_cases(run)
-            gates = checked(self._config, self._summary)
-            verdict = self._verdict()
-            of_all = self._outcomes(gates, verdict)
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
             if self._options.format == "junit":
                 write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
@@ -210,16 +209,14 @@ class Evaluation:
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _verdict(self) -> GateVerdict | None:
-        return None if self._against is None else self._against.verdict()
-
-    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Returns the outcomes of all gates of the run, the baseline's included."""
-        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
 
     def _failed_gates(self) -> list[str]:
-        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
-        return [gate.text for gate in gates if not gate.passed]
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
 
     def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
         scorer, suite, layers = evaluator(self._config), self._suite, self._layers
