@@ -291,7 +291,7 @@ def decided(
         store.commit(decision.changes).result()
         results += decision.results
     line = Line(store.reads, evaluator)
-    closing = line.close_sessions(dict.fromkeys(sorted(store.open_sessions()), Trigger.IDLE))
+    closing = line.close_sessions(dict.fromkeys(sorted(store.reads.open_sessions()), Trigger.IDLE))
     results += closing.results
     placed = store.reads.session_of(list(held))
     store.close()

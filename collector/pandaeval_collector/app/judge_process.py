@@ -21,7 +21,7 @@ from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
 
-MODULE = "pandaeval_collector.jobs.main"
+MODULE = "pandaeval_collector.app.judge_main"
 WRITES = frozenset(
     {
         "jobs.lease",
@@ -37,7 +37,7 @@ WRITES = frozenset(
     }
 )
 """What the judge's process may have written, by the name of the store's method."""
-FENCE_SECRET = "judge.secret"
+FENCE_SECRET = "judge.secret"  # noqa: S105
 """The key under which the store keeps the secret that fences in prompts are made with."""
 
 

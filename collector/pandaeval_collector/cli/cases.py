@@ -27,7 +27,7 @@ from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.inspection import describe
 from pandaeval_collector.trials.passk.attempts import trials
 from pandaeval_collector.trials.passk.figures import between
-from pandaeval_collector.trials.passk.promoting import promotion
+from pandaeval_collector.trials.passk.promoting import promotable, saturation
 from pandaeval_otel.model import Trace
 
 _ID = "Id of a trace, or of a session with all its traces."
@@ -77,10 +77,10 @@ def promote(
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
-    found = promotion(trials(result_lines(results), per="case"), k, least)
+    found = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
-        print_json([each.to_dict() for each in found.candidates])
-    elif found.candidates:
+        print_json([each.to_dict() for each in found])
+    elif found:
         out = console()
         rows = [
             (
@@ -89,12 +89,12 @@ def promote(
                 between(each.power.median, each.power.ci_low, each.power.ci_high),
                 "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
             )
-            for each in found.candidates
+            for each in found
         ]
         out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
-    typer.echo(found.told, err=format_ == "json")
+    typer.echo(saturation(found), err=format_ == "json")
     if output is not None and cases is not None:
-        ids = {each.case.id for each in found.candidates if each.steady}
+        ids = {each.case.id for each in found if each.steady}
         kept = [case for case in read_suite(cases).cases if case.id in ids]
         told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
         with OutputFile(output) as target:

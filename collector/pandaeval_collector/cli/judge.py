@@ -238,7 +238,8 @@ def _prepared(
     if len(wanted) != 1:
         raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
     held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
-    said = word_of_most(each for each in verdicts if each.metric == wanted[0])
+    words = word_of_most(each for each in verdicts if each.metric == wanted[0])
+    said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
     judging = FileJudging(settings.model_copy(update={"judge": held}), requests, wanted[0], agent, os.environ, usd)
     runs = {}

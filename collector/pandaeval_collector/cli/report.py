@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
-from pandaeval_collector.base.section.types import parse_duration
+from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
 from pandaeval_collector.cli._output import OutputFile, console, many, progress
 from pandaeval_collector.cli._report import default_file

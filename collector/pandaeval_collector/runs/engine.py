@@ -53,8 +53,7 @@ class Engine:
         """``line``: exports results, by decisions that are passed to ``commit``; without both, none is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
         self._telemetry, self._commit, self._line = telemetry, commit, line
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:

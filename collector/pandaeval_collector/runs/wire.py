@@ -55,8 +55,8 @@ class CallCount:
 
 @dataclass(slots=True)
 class Scored:
-    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the results to
-    export, if the run exports any."""
+    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the
+    results to export, if the run exports any."""
 
     items: list[tuple[int, str]]
     results: list[RunResult]
