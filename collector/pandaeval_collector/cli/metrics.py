@@ -115,65 +115,8 @@ _WHYS = {
     "insufficient_evidence": "too little of what the metric weighs was there",
     "metric_error": "the metric itself failed; the log says how",
 }
-_HEAD = """\
-# Metrics
-
-*Made from the registry by `pandaeval metrics --page`; do not edit.*
-
-Every result is `scored` (measured from evidence), `assumed` (there was nothing to evaluate, and the metric's source
-says what to report then: 1.0; it enters no average) or `unscored` (it should have been evaluated and was not; `why`
-says what kept it). A metric that does not apply gives no result; where an older revision of a trace had one, any metric
-may say `unscored` (`insufficient_evidence`, `metadata.taken_back`) in its place. All scores lie in 0..1, and 1 is best.
-Metrics of kind `llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows
-what they ask.
-Metrics of one's own stand beside them (YAML, Python, or a package): [custom-metrics.md](custom-metrics.md).
-"""
-_LABELLED = """\
-## How far the scores without a judge tell
-
-Recorded runs whose outcome is known, scored without a judge by `python tests/lab/bench/labelled.py --summary`. *AUROC*:
-how often a good run scores higher than a bad one: 0.5 knows nothing. *Same length* compares runs of like length only.
-*Baselines* take no thought at all: a score that is no better than those says nothing of its own. In brackets 95 %
-intervals. The sets are other people's runs and no part of this repository; customer-service conversations (tau-bench,
-tau2, agentrx) whose label is task success, single function calls (bfcl), and runs of some forty frameworks through one
-scripted scenario each (captures; good: the happy one).
-
-- `response`, `grounding`, `tool_loop` find what they name, and rarely anything else: a run that they fail is worth a
-  look; one that they pass may still be wrong.
-- On task success itself all of them are weak evidence, and so is a session's score without a judge: most runs that
-  fail do so by wrong decisions that are well-formed and well-founded. No score here tells success better than the
-  length of a conversation does, and among conversations of like length none is surely better than chance.
-- The rules were written with these sets in view, the captures above all: figures of 0.9 to 1.0 there say that the rule
-  does what it was made for, on one scenario, and bound from above what to expect of other runs. What counts is your own
-  runs with [people's labels](trust.md).
-- `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
-  gives one answer to every question: both are right to fail it.
-- The runs of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too:
-  the 20 runs that `grounding` fails there are two of them, repeated.
-"""
-
-_PLANTED = """
-## Planted faults, where the spans do not repeat the history
-
-Made-up values in the answers of good runs, the conversation before dropped from every span:
-`python tests/lab/bench/drill.py --n 12 --set tau-bench tau2-pairs mcp-pairs --as history-off --summary` (12 copies of
-each fault where it applies). Version 3 of `grounding`, which knew nothing of sessions,
-noticed 0 of 958.
-"""
-
-_REPEATED = """
-## Repeated tool calls, by code
-
-`turn.tool_call_behavior_failure` has the label `repeated tool call` from code alone, by the rule of `tool_loop` within
-each turn. Held against labels by `python tests/lab/bench/repeated_calls.py` (Wilson's 95 % intervals in brackets):
-
-- In the recordings, calls are repeated on purpose in the scenario `loop` and nowhere else. The one that is missed
-  writes its calls into attributes of model calls, and has no tool spans; the one that is found without a label is a run
-  whose model call fails and whose framework made the same two calls three times over.
-- A session that makes the same call twice need not repeat it in vain: in the last row most pairs stand in two turns, or
-  something was changed in between (a speed test after each repair). The rule passes those, so its recall there is low
-  on purpose; what it does find had been called before.
-"""
+_KEPT = ("labelled", "read_by_hand", "planted", "aims", "repeated_calls")
+"""What benchmarks (``--summary`` of those in tests/lab/bench) printed last."""
 
 
 def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
@@ -182,7 +125,7 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
         f"| [`{key}`](#{key.replace('.', '')}) | {each.question} | {each.kind} | {each.threshold_for(bands):g} |"
         for key, each in metrics.items()
     )
-    parts = [_HEAD, "| metric | question | kind | threshold |", "|---|---|---|---|", *rows, ""]
+    parts = ["| metric | question | kind | threshold |", "|---|---|---|---|", *rows, ""]
     for level in dict.fromkeys((*_LEVELS, *(metric.level for metric in metrics.values()))):
         of_level = [metric for metric in metrics.values() if metric.level == level]
         if of_level:
@@ -190,8 +133,10 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
             parts += [_section(metric, bands) for metric in of_level]
     parts += ["## Why a result is unscored\n", "| why | meaning |", "|---|---|"]
     parts += [*(f"| `{why}` | {meaning} |" for why, meaning in _WHYS.items()), ""]
-    parts += [_LABELLED, _kept("labelled"), _kept("read_by_hand"), _PLANTED, _kept("planted"), _kept("aims")]
-    return "\n".join((*parts, _REPEATED, _kept("repeated_calls")))
+    benchmarks = files("pandaeval_collector.scoring.metrics")
+    kept = {name: benchmarks.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in _KEPT}
+    page = Path(__file__).with_name("_metrics.md").read_text(encoding="utf-8")
+    return page.format(metrics="\n".join(parts), **kept)
 
 
 def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
@@ -240,11 +185,6 @@ def _cost(metric: Metric[Any, Any]) -> str:
     if not shared:
         return "1 model call"
     return f"1 model call, and at most {' and '.join(shared)}, shared with the other metrics of the trace"
-
-
-def _kept(name: str) -> str:
-    """Returns what a benchmark (``labelled.py --summary``, ``repeated_calls.py`` of tests/lab/bench) printed last."""
-    return files("pandaeval_collector.scoring.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 REST = "all else"
