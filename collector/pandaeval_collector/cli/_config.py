@@ -63,8 +63,12 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
 
 def metric_names(path: Path | None) -> MetricNames:
     """Returns the names of all metrics that the configuration knows, its own modules included."""
-    known = registry(resolve_config(path).config.metrics.modules)
-    return MetricNames((metric.level, metric.name) for metric in known.values())
+    return names_of(resolve_config(path).config)
+
+
+def names_of(config: Config) -> MetricNames:
+    """Returns the names of all metrics of a configuration (see :func:`metric_names`)."""
+    return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
 
 
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
@@ -72,9 +76,8 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
     silently. ``with_cases``: a bare name means graders of trials, too."""
     if config.judge.model is not None:
         return
-    known = registry(config.metrics.modules)
-    kinds = {key: metric.kind for key, metric in known.items()}
-    names = MetricNames((metric.level, metric.name) for metric in known.values())
+    kinds = {key: metric.kind for key, metric in registry(config.metrics.modules).items()}
+    names = names_of(config)
 
     def meant(name: str) -> list[str]:
         found = names.select(name)

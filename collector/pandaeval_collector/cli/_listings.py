@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from pandaeval_collector.cli._output import console, many, print_json, safe, table
+from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
 
@@ -35,8 +35,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     elif rows:
         columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
         cells = [[row[name] if of is None else of(row) for name, of in columns] for row in rows]
-        out = console()
-        out.print(table([name for name, _ in columns], cells, on=out))
+        print_table([name for name, _ in columns], cells)
     elif listing.empty:
         typer.echo(listing.empty)
 

@@ -45,6 +45,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
     return made
 
 
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Prints a :func:`table` on standard output."""
+    out = console()
+    out.print(table(columns, rows, on=out, title=title))
+
+
 def safe(text: str) -> str:
     """Returns ``text`` on one line, with every character that a terminal would obey written out (``\\x1b``)."""
     return one_printable_line(text)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
@@ -49,27 +50,17 @@ class AskedTwice:
 
 @dataclass(slots=True)
 class Total:
-    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order: in units of
-    the smallest number, 2 ** -1074."""
+    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order."""
 
-    scores: int = 0
-    values: int = 0
+    scores: Fraction = Fraction(0)
+    values: Fraction = Fraction(0)
     count: int = 0
 
     def add(self, score: float, value: float) -> None:
         """Adds one score, and its value in the metric's own scale."""
-        self.scores += _units(score)
-        self.values += _units(value)
+        self.scores += Fraction(score)
+        self.values += Fraction(value)
         self.count += 1
-
-
-def _units(value: float) -> int:
-    over, under = value.as_integer_ratio()
-    return over << 1075 - under.bit_length()
-
-
-def _mean(total: int, count: int) -> float:
-    return total / (1 << 1074) / count
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +147,11 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """Returns the mean score of each metric that has any."""
-        return {key: _mean(total.scores, total.count) for key, total in self._totals.items()}
+        return {key: float(total.scores) / total.count for key, total in self._totals.items()}
 
     def values(self) -> dict[str, float]:
         """Returns the mean of each metric in its own scale, which is that of its threshold."""
-        return {key: _mean(total.values, total.count) for key, total in self._totals.items()}
+        return {key: float(total.values) / total.count for key, total in self._totals.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""

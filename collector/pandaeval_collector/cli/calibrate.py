@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import metric_names, opened_folder
-from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.trials.labels import calibration
 from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, from_lines, from_store
@@ -88,13 +88,13 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
 
 
 def _print_thresholds(each: Calibration) -> None:
-    out, at = console(), each.agreement
+    at = each.agreement
     rows = [
         (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
         for cut in at.at
     ]
     head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
-    out.print(table(head, rows, on=out, title=f"{each.metric} by {each.judge}"))
+    print_table(head, rows, f"{each.metric} by {each.judge}")
 
 
 def _among_people(people: AnnotatorAgreement) -> str:

@@ -16,7 +16,7 @@ from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.cli._output import OutputFile, console, many, print_json, safe, table
+from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import Api, at_collector
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.runs.filerun import FileRun
@@ -81,7 +81,6 @@ def promote(
     if format_ == "json":
         print_json([each.to_dict() for each in found])
     elif found:
-        out = console()
         rows = [
             (
                 each.case.id,
@@ -91,7 +90,7 @@ def promote(
             )
             for each in found
         ]
-        out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
+        print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows)
     typer.echo(saturation(found), err=format_ == "json")
     if output is not None and cases is not None:
         ids = {each.case.id for each in found if each.steady}

@@ -11,7 +11,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-from pandaeval_collector.cli._output import console, print_json, safe, table
+from pandaeval_collector.cli._output import print_json, print_table, safe
 from pandaeval_collector.store import Job
 from pandaeval_collector.store import jobs as stored
 from pandaeval_collector.store.clock import last_running
@@ -42,9 +42,8 @@ def list_(
     if not found:
         typer.echo(f"no {state} jobs" if state else "no jobs")
         return
-    out = console()
     rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
-    out.print(table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows, on=out))
+    print_table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows)
 
 
 @jobs.command("show")

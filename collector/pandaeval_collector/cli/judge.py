@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import metric_names, resolve_config
-from pandaeval_collector.cli._output import console, progress, safe, table
+from pandaeval_collector.cli._output import console, print_table, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, secret
@@ -391,14 +391,13 @@ def _print_alignment(
         tried = [each.model_dump(mode="json") for each in entries]
         write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())
         return
-    out = console()
     rows = [
         (each.text, entry.source, _told(each.seen), _told(each.held_out), entry.state, entry.why)
         for each, entry in zip(found.tried, entries, strict=True)
     ]
     columns = ("guideline", "from", "chosen by", "proven on", "", "why")
     title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs judged wrongly"
-    out.print(table(columns, rows, on=out, title=title))
+    print_table(columns, rows, title)
     adopted = [each for each in entries if each.state == "adopted"]
     cost = f"; US$ {judging.spent:.4f}" if judging.spent else ""
     typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, kept in {path}{cost}")

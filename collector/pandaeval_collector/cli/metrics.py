@@ -19,10 +19,10 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._config import names_of, resolve_config
 from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.cli._output import console, many, print_json, table
-from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.cli._output import console, many, print_json, print_table, table
+from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
@@ -58,7 +58,7 @@ def metrics(
         return
     out = console()
     if name is not None:
-        names = MetricNames((metric.level, metric.name) for metric in known.values())
+        names = names_of(resolved)
         keys = sorted(names.select(name))
         if not keys:
             raise UserError(f"{name}: {names.unknown(name)}")
@@ -74,7 +74,7 @@ def metrics(
     if format_ == "json":
         return print_json([_facts(each, bands) for each in known.values()])
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
-    out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))
+    print_table(("name", "level", "kind", "threshold", "needs", "question"), rows)
 
 
 def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._config import names_of, resolve_config
 from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.config import Config
 from pandaeval_collector.jobs import grouping, same_cause
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
@@ -49,8 +49,7 @@ def prompts(
     placeholder stands for it.
     """
     settings = resolve_config(config).config
-    known = registry(settings.metrics.modules)
-    judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
+    judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
     out = console()
     grouping = of_failures(settings.judge.language)
     for each, text in grouping.items():
@@ -66,7 +65,7 @@ def prompts(
     if together and name == TOGETHER:
         return
     if name is not None:
-        names = MetricNames((metric.level, metric.name) for metric in known.values())
+        names = names_of(settings)
         keys = names.select(name)
         if not keys:
             raise UserError(f"{name}: {names.unknown(name)}")

@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
-from pandaeval_collector.cli._output import console, many, print_json, progress, safe, table
+from pandaeval_collector.cli._output import console, many, print_json, print_table, progress, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError
 from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
@@ -160,9 +160,8 @@ def _tell(found: list[Damage], format_: given.RunFormat) -> None:
     if not found:
         typer.echo("nothing is damaged")
         return
-    out = console()
     rows = [(each.kind, each.key, each.about, each.what) for each in found]
-    out.print(table(("where", "row", "about", "what is wrong"), rows, on=out))
+    print_table(("where", "row", "about", "what is wrong"), rows)
     for kind in dict.fromkeys(each.kind for each in found):
         typer.echo(f"{kind}: {CURES[kind]}")
     typer.echo(many(len(found), "damage"))
