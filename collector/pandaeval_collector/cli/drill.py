@@ -29,7 +29,7 @@ from pandaeval_collector.drill.fault import faults as all_faults
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.drill.tally import NoticedLess, drops
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import close_rules, evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, page, percent
@@ -82,20 +82,27 @@ def drill(
     except ValueError as error:
         raise UserError(f"--faults {faults}: {error}") from error
     settings = settings_of(config, model) if judge else resolve_config(config).config
-    scorer, rules = evaluator(settings), close_rules(settings)
+    scorer = evaluator(settings)
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
     with (
-        Drill(lambda where: FileRun(alone, rules, where=where), chosen, n, seed, keep=judged * judge) as run,
+        Drill(
+            lambda files, where: replay(files, alone, where=where),
+            chosen,
+            n,
+            seed,
+            keep=judged * judge,
+            rules=close_rules(settings),
+        ) as run,
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
         for request in source.requests():
-            run.add(request)
+            run.files.add(request)
         tally = run.run(on_done)
         if judge:
             sheet = asked(run, settings, scorer, judged, budget, dry_run)
             tally.judge = None if sheet is None else sheet.to_dict()
-        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        print_problems(console(stderr=True), run.files.read.problems, run.files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
             write_lines([tally.to_dict()], target)
@@ -118,7 +125,7 @@ def asked(
     returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
-    judged = JudgedDrill(drill, scorer, close_rules(settings), configured, os.environ, budget)
+    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
     out = console(stderr=True)
     try:
         wanted = [*chosen_copies(drill.kept, copies)]

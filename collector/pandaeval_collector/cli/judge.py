@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,7 @@ from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.aligning import FileJudging, judged
 from pandaeval_collector.runs.judges import hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
+from pandaeval_collector.runs.settings import close_rules
 from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.align import (
@@ -113,7 +115,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
 
     async def ask(told: Callable[[int], None]) -> None:
         async with hasty_judge(configured, os.environ) as found:
-            asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
+            asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             out.print(_forecast(items, (await found.prices()).get(name)))
             await asked[0].run(items)
 
@@ -290,7 +292,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with hasty_judge(configured, judging.environ) as found:
-            asked = Judge(Desk(found.caller, Forgetful()), disagreements(errors), name)
+            asked = Judge(Desk(found, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
@@ -322,7 +324,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
     async def ask() -> CheckRun:
         async with hasty_judge(configured, judging.environ) as found:
-            run = CheckRun(found.caller, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
+            run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
             await run.run(items)
             return run
 
@@ -336,9 +338,9 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
-        with Drill(lambda where, each=each: judging.opened(each, where), chosen, copies) as run:  # type: ignore[misc]
+        with Drill(partial(judging.score, each), chosen, copies, rules=close_rules(judging.config)) as run:
             for request in judging.requests:
-                run.add(request)
+                run.files.add(request)
             tally = run.run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

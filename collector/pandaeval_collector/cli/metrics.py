@@ -25,8 +25,9 @@ from pandaeval_collector.cli._output import console, many, print_json, print_tab
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 
@@ -250,7 +251,7 @@ class CostsByUnit:
         )
 
 
-def _read(run: FileRun, given: Iterable[Request | BadLine]) -> None:
+def _read(run: TraceFiles, given: Iterable[Request | BadLine]) -> None:
     for request in given:
         run.add(request)
 
@@ -260,16 +261,16 @@ def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, 
     agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
     if "-" not in files:  # loading at first use is no metric's cost
-        with FileRun(scorer, close_rules(config)) as first:
+        with TraceFiles(close_rules(config)) as first:
             _read(first, islice(requests(files), _LOADING))
-            for _ in first.results():
+            for _ in replay(first, scorer):
                 pass
-    with FileRun(scorer, close_rules(config)) as run:
+    with TraceFiles(close_rules(config)) as run:
         _read(run, requests(files))
         embedded = CPU.seconds().get(EMBEDDING, 0.0)
         CPU.listener, before = heard.spent, time.process_time()
         try:
-            for _ in run.results(heard.decided):
+            for _ in replay(run, scorer, on_decided=heard.decided):
                 pass
         finally:
             CPU.listener = None

@@ -24,8 +24,8 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
@@ -91,7 +91,7 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 
 
 def _first_trace(name: str) -> Trace:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([name]):
             run.add(request)
         for trace in run.traces():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,13 +24,6 @@ class RunSetup:
     sessions: bool = False
     emit: bool = False
     counting: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TracesToScore:
-    """``items``: traces by number, each with the number of its session (0: none); all of a session come together."""
-
-    items: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
