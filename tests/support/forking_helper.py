@@ -27,7 +27,7 @@ from support import commands, forked
 
 _COLLECTOR = (
     *("pandaeval_collector.app.collector", "pandaeval_collector.cli._app", "pandaeval_collector.base.runtime.version"),
-    *("pandaeval_collector.cli._start_checks", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
+    *("pandaeval_collector.cli._config", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
     *("pandaeval_collector.base.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
     "pandaeval_collector.show.api.app",
 )

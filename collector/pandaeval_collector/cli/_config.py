@@ -7,15 +7,15 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pandaeval_collector.analysis.embedding import schemes
-from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.cli._start_checks import start_problems
 from pandaeval_collector.config import (
     Config,
     ConfigError,
@@ -63,8 +63,12 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
 
 def metric_names(path: Path | None) -> MetricNames:
     """Returns the names of all metrics that the configuration knows, its own modules included."""
-    known = registry(resolve_config(path).config.metrics.modules)
-    return MetricNames((metric.level, metric.name) for metric in known.values())
+    return names_of(resolve_config(path).config)
+
+
+def names_of(config: Config) -> MetricNames:
+    """Returns the names of all metrics of a configuration (see :func:`metric_names`)."""
+    return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
 
 
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
@@ -72,9 +76,8 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
     silently. ``with_cases``: a bare name means graders of trials, too."""
     if config.judge.model is not None:
         return
-    known = registry(config.metrics.modules)
-    kinds = {key: metric.kind for key, metric in known.items()}
-    names = MetricNames((metric.level, metric.name) for metric in known.values())
+    kinds = {key: metric.kind for key, metric in registry(config.metrics.modules).items()}
+    names = names_of(config)
 
     def meant(name: str) -> list[str]:
         found = names.select(name)
@@ -151,3 +154,70 @@ def opened_folder(
         raise UserError(f"{file}: {error}{cure}") from error
     finally:
         connection.close()
+
+
+_OF_EMBEDDERS = {
+    "onnx-minilm": ("onnx", ("onnxruntime", "tokenizers")),
+    "model2vec": ("model2vec", ("model2vec",)),
+    "litellm": ("judge", ("litellm",)),
+}
+_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
+"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
+
+
+def start_problems(config: Config) -> Iterator[Problem]:
+    """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
+    directory that cannot be written to. The problems have keys and no places in the file."""
+    for key, extra, packages in _needed(config):
+        for package in packages:
+            if not _is_there(package):
+                yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
+                break
+    if trouble := unwritable(Path(config.store.path)):
+        yield Problem("store.path", trouble)
+
+
+def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yields a problem for each judge whose provider, by the model's name, asks for a key that is not set."""
+    judge = config.judge
+    if judge.api_key_env is not None or judge.api_base is not None or judge.model is None:
+        return
+    models = {"judge.model": judge.model, **{f"judge.models.{name}": model for name, model in judge.models.items()}}
+    for key, model in models.items():
+        provider, slash, _ = model.partition("/")
+        if not slash or provider not in _BY_KEY_ALONE:
+            continue
+        brand = provider.upper()
+        # Some take a key under further names, so whoever set anything of the provider's is left to it.
+        if not any(name.startswith(f"{brand}_") and held.strip() for name, held in environ.items()):
+            yield Problem(key, f"{brand}_API_KEY is not set, and {provider} asks for a key (or set judge.api_key_env)")
+
+
+def _needed(config: Config) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if config.judge.model is not None:
+        yield "judge.model", "judge", ("litellm", "aiolimiter")
+        if config.redact.pii:
+            yield "redact.pii", "pii", ("presidio_analyzer",)
+    scheme = config.embedding.model.strip().partition(":")[0]
+    if scheme in _OF_EMBEDDERS:
+        yield "embedding.model", *_OF_EMBEDDERS[scheme]
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def unwritable(path: Path) -> str:
+    """Returns why nothing can be written in the directory ``path``, made already or not; empty where something can."""
+    there = path.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        # A file in the place of the directory itself is reported elsewhere.
+        return "" if there == path.absolute() else f'"{path}" cannot be made: {there} is no directory'
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"{there} cannot be written to by this user"
+    return ""

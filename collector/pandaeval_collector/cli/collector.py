@@ -39,14 +39,10 @@ def collector(
     set_up(level)
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
     try:
-        _run(settings)
+        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+            runner.run(_serve(settings))
     except (BindError, StoreBusyError) as error:
         raise UserError(str(error)) from error
-
-
-def _run(config: Config) -> None:
-    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-        runner.run(_serve(config))
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -55,10 +51,6 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:  # not to be had on every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-def _page(config: Config, address: object) -> str:
-    return f"{'http' if config.server.tls is None else 'https'}://{address}/"
 
 
 async def _serve(config: Config) -> None:
@@ -92,7 +84,8 @@ async def _serve(config: Config) -> None:
         config.store.path,
     )
     if config.ui.enabled:
-        log.info("scores are shown on %s", config.ui.url or _page(config, listening.http))
+        scheme = "http" if config.server.tls is None else "https"
+        log.info("scores are shown on %s", config.ui.url or f"{scheme}://{listening.http}/")
     await stop.wait()
     log.info("stopping: open traces are kept for the next start")
     await running.stop()

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -48,14 +47,8 @@ from pandaeval_collector.trials.passk.gate import GateVerdict
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
 
-
-class ResultFormat(StrEnum):
-    """The formats in which results are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +65,9 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: ResultFormat = ResultFormat.table
+    format: ResultFormat = "table"
     output: Path | None = None
-    annotations: AnnotationTarget = AnnotationTarget.auto
+    annotations: AnnotationTarget = "auto"
     workers: int | None = None
 
 
@@ -120,7 +113,7 @@ def evaluate(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = ResultFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     workers: Annotated[
         int | None,
@@ -139,7 +132,7 @@ def evaluate(
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = AnnotationTarget.auto,
+    ] = "auto",
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
@@ -191,7 +184,7 @@ class Evaluation:
         self._matcher = None if self._suite is None else TrialMatcher(self._suite)
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
         self._output = options.output
-        if self._output is None and options.format is ResultFormat.html:
+        if self._output is None and options.format == "html":
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
@@ -212,10 +205,9 @@ class Evaluation:
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
             self._write_tables(target)
             self._tell_cases()
-            gates = checked(self._config, self._summary)
-            verdict = self._verdict()
-            of_all = self._outcomes(gates, verdict)
-            if self._options.format is ResultFormat.junit:
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
+            if self._options.format == "junit":
                 write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
@@ -229,16 +221,14 @@ class Evaluation:
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _verdict(self) -> GateVerdict | None:
-        return None if self._against is None else self._against.verdict()
-
-    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Returns the outcomes of all gates of the run, the baseline's included."""
-        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
 
     def _failed_gates(self) -> list[str]:
-        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
-        return [gate.text for gate in gates if not gate.passed]
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -254,7 +244,7 @@ class Evaluation:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
-        spans_are_needed = options.format is ResultFormat.html or self._chooser is not None or self._suite is not None
+        spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
         if not number or spans_are_needed or files.read.items < FEW:
             return nullcontext()
         return FileWorkers(
@@ -286,7 +276,7 @@ class Evaluation:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
         grouped = by_code if asked is None else asked.grouped
-        if self._options.format is ResultFormat.html:
+        if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 told = write_report(
                     files,
@@ -303,7 +293,7 @@ class Evaluation:
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
-        as_json = self._options.format is ResultFormat.json
+        as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
 
@@ -323,7 +313,7 @@ class Evaluation:
 
     def _write_tables(self, target: TextIO) -> None:
         raised = self._telemetry.component_errors()
-        if self._options.format is not ResultFormat.table:
+        if self._options.format != "table":
             print_component_errors(console(stderr=True), raised)
             return
         print_summary(self._summary, console(file=target), self._config.judge.model, raised)
@@ -340,7 +330,7 @@ class Evaluation:
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        quiet, chooser = self._options.format == "json", self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:

@@ -55,7 +55,7 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
-    ] = RunFormat.table,
+    ] = "table",
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
     ] = None,
@@ -79,7 +79,7 @@ def learn(
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
     }
-    if format_ is RunFormat.json:
+    if format_ == "json":
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
             about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
