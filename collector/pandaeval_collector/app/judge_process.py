@@ -4,40 +4,27 @@ says. The front leases it jobs, writes what it has to keep, and commits what the
 from __future__ import annotations
 
 import asyncio
-import operator
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
-from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.asked import JUDGE_WRITES, writing
+
+if TYPE_CHECKING:
+    from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+    from pandaeval_collector.judge.known import Price
 
 MODULE = "pandaeval_collector.jobs.main"
-WRITES = frozenset(
-    {
-        "jobs.lease",
-        "jobs.lease_old",
-        "jobs.put_back",
-        "jobs.release_all",
-        "put",
-        "runs.stand",
-        "spending.reserve",
-        "spending.settle",
-        "spending.settle_all",
-        "verdicts.keep",
-    }
-)
-"""What the judge's process may have written, by the name of the store's method."""
-FENCE_SECRET = "judge.secret"
+FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
 
 
@@ -53,11 +40,9 @@ class JudgeProcess:
         line: DecidesTraces,
         pipeline: Pipeline,
     ) -> None:
-        self._store, self._line, self._pipeline = store, line, pipeline
-        self.models: frozenset[str] = frozenset()
-        """The models that it can be asked for; known after the start."""
+        self._line, self._pipeline = line, pipeline
         handlers: dict[str, Callable[..., Any]] = {
-            "write": self._write,
+            "write": writing(store, JUDGE_WRITES),
             "judged": partial(self._commit, "judged"),
             "shadowed": partial(self._commit, "shadowed"),
             "longest_wait": self._longest_wait,
@@ -70,7 +55,6 @@ class JudgeProcess:
     async def start(self) -> None:
         """Starts the process. Raises ``ChildStartError``."""
         await self._calls.start()
-        self.models = await self._calls.ask("models")
 
     async def close(self) -> None:
         """Ends the process; the next start runs its jobs again."""
@@ -89,11 +73,6 @@ class JudgeProcess:
     def share(self, part: float) -> None:
         """Has the judge use only this part, 0..1, of its limits: other collectors use the rest."""
         self._calls.tell("share", part)
-
-    async def _write(self, _: Any, name: str, arguments: Any, options: Mapping[str, Any]) -> Any:
-        if name not in WRITES:
-            raise PermissionError(f"the judge may not have {name} written")
-        return await asyncio.wrap_future(operator.attrgetter(name)(self._store)(*arguments, **options))
 
     async def _commit(self, name: str, _: Any, *arguments: Any) -> None:
         await self._pipeline.commit(lambda: self._line.decide(name, *arguments))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,17 +22,23 @@ _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 
 
 def resolve_config(
-    path: Path | None, overrides: Mapping[str, Any] | None = None, *, on_this_machine: bool = False
+    path: Path | None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    on_this_machine: bool = False,
+    apart: bool = False,
 ) -> Resolved:
     """Returns the configuration of this process with the origin of each value, names of metrics and embedders checked.
 
     ``overrides``: options of the command by dotted key; ``None`` values are ignored. ``on_this_machine``: also check
-    what the configuration needs here (secrets, certificates), as a command that uses them should. Raises
-    ``ConfigError`` with every problem; a problem of an override is named by its option.
+    what the configuration needs here (secrets, certificates), as a command that uses them should. ``apart``: names are
+    checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; a problem of
+    an override is named by its option.
     """
+    from pandaeval_collector.cli import _names
     from pandaeval_collector.config import ConfigError, check_machine, resolve
 
-    checks = [_check_names]
+    checks: list[Callable[[Config], Iterable[Problem]]] = [_names.problems_apart if apart else _names.problems]
     if on_this_machine:
         from pandaeval_collector.cli._start_checks import start_problems
 
@@ -81,37 +87,6 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
     judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
     if judged:
         raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
-
-
-def _check_names(config: Config) -> Iterable[Problem]:
-    from pandaeval_collector.analysis.embedding import schemes
-    from pandaeval_collector.config import check_embedder, check_metrics
-    from pandaeval_collector.scoring.metric.declaration import ends
-    from pandaeval_collector.scoring.registry import of_packages, registry
-
-    yield from check_embedder(config, schemes())
-    unusable = list(_check_modules(config.metrics.modules))
-    yield from unusable
-    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
-    if not unusable and not of_packages().lost:
-        known = registry(config.metrics.modules)
-        scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
-
-
-def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
-    from pandaeval_collector.base.runtime.modules import ModuleLoadError
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.registry import registry
-
-    usable: tuple[str, ...] = ()
-    for index, module in enumerate(modules):
-        try:
-            registry((*usable, module))
-        except ModuleLoadError as error:
-            yield Problem(f"metrics.modules[{index}]", str(error))
-        else:
-            usable = (*usable, module)
 
 
 # The store's file for commands that look into it, or change a little, beside a collector that may run on it.

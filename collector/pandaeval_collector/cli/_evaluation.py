@@ -34,7 +34,8 @@ from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
-from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry

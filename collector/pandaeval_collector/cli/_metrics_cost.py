@@ -14,7 +14,8 @@ from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console, many, print_json, table
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config

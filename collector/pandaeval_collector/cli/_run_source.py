@@ -30,7 +30,8 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, evaluator
+    from pandaeval_collector.runs.front import close_rules
+    from pandaeval_collector.runs.settings import evaluator
 
     _check(store)
     _tidy(store)

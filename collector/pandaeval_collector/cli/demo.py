@@ -98,7 +98,8 @@ def _write_report(path: Path) -> str:
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import load
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, evaluator
+    from pandaeval_collector.runs.front import close_rules
+    from pandaeval_collector.runs.settings import evaluator
 
     config = load(None, {})
     with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:

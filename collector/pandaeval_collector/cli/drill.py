@@ -82,7 +82,8 @@ def drill(
     from pandaeval_collector.drill.drill import Drill
     from pandaeval_collector.drill.tally import drops
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, evaluator
+    from pandaeval_collector.runs.front import close_rules
+    from pandaeval_collector.runs.settings import evaluator
     from pandaeval_collector.scoring.evaluator import Evaluator
 
     before = None if baseline is None else baseline_of(baseline)

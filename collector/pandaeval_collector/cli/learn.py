@@ -59,7 +59,8 @@ def learn(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
+    from pandaeval_collector.runs.front import close_rules
+    from pandaeval_collector.runs.settings import learned_folder, learning_evaluator
     from pandaeval_collector.trials.learning import keep, labelled_runs, learned
 
     settings = resolve_config(config).config

@@ -10,7 +10,8 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, judge, scoring
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun
 from pandaeval_otel.model import Trace

@@ -28,7 +28,8 @@ from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {

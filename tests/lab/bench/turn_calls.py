@@ -33,7 +33,8 @@ from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge  # noqa: E402
+from pandaeval_collector.runs.front import close_rules  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator, judge  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from support.competent import CompetentCaller  # noqa: E402

@@ -27,12 +27,14 @@ from pandaeval_collector.pipeline.line.handed import unpacked
 from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
-from pandaeval_collector.runs.settings import hands_over, live_evaluator
+from pandaeval_collector.runs.front import hands_over
+from pandaeval_collector.runs.settings import live_evaluator
 from pandaeval_collector.store import StoreReader
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.dialects import dialects
 
 MOST_HELD = 8
 """Batches that were understood and wait to be filed: more are of a front that has forgotten them."""
@@ -119,6 +121,7 @@ def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
 
 def live_line(config: Config, signals: Collection[str], telemetry: Telemetry) -> Line:
     """Makes the line of a running collector. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
+    dialects()  # what is wrong with one of another package is said now, not over the first trace
     evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
     labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
     telemetry.gauge("pandaeval.series", lambda: labels.series)

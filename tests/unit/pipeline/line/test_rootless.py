@@ -12,7 +12,8 @@ from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
 from support.made_traces import Composer, MadeTrace
 
 

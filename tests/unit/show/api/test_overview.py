@@ -14,13 +14,13 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.overview import _errors, _rates
 from pandaeval_collector.show.api.shapes import Rate
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.found import CounterSeries
 from pandaeval_collector.store.series import SeriesLabels
+from support.api import Lookouts
 from support.results import CODE, result
 
 GOOD, BAD = Score(0.75), Score(0.25)
@@ -32,15 +32,15 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
+        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
         self._labels = SeriesLabels()
         self._emitter = Emitter(labels=self._labels)
         self._made = 0
         work = Work(
-            jobs=lambda: {"due": 3, "failed": 1},
-            spent=lambda: 1.25,
+            self.store,
             judge="openai/gpt-4o-mini",
             daily_usd=5.0,
-            metrics=[(each, 0.125) for each in registry(()).values()],
+            metrics=lambda: [(each, 0.125) for each in registry(()).values()],
             page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
         )
         self.lookouts = Lookouts(folder, work, ())
