@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from pandaeval_collector.app.reader_main import application
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
@@ -20,7 +21,6 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.listener import shown
-from pandaeval_collector.show.main import application
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.finding import Finder
 

@@ -57,6 +57,7 @@ class RunningLine:
         environ: Mapping[str, str] = os.environ,
         hands_over: bool = False,
         labels: bool = True,
+        timeout: float = 60.0,
     ) -> None:
         self._labels = labels
         self._on_results = on_results
@@ -66,8 +67,7 @@ class RunningLine:
         self._environ = environ
         self._number, self._hands_over = workers, hands_over
         self.now = 0.0
-        self.timeout = 60.0
-        """For how long a process of the line may be at a request."""
+        self._timeout = timeout
         self.telemetry = Telemetry()
         self.store = self._open()
 
@@ -100,8 +100,10 @@ class RunningLine:
         self.workers = None
         if self._number:
             setup = TestedSetup(self.folder, self.settings, self._hands_over)
-            environ = {**self._environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self.timeout)
+            tests = str(Path(__file__).parents[1])
+            path = os.pathsep.join(filter(None, [self._environ.get("PYTHONPATH"), tests]))
+            environ = {**self._environ, "PYTHONPATH": path}
+            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self._timeout)
         self.pipeline = Pipeline(
             store,
             self.workers or LineHere(self.line),

@@ -45,7 +45,7 @@ class LineHere:
     async def ask(self, name: str, *arguments: Any) -> Any:
         return self._handlers[name](*arguments)
 
-    def kill(self) -> None:
+    def give_up(self) -> None:
         raise AssertionError("nothing hangs here")
 
 

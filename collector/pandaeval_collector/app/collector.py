@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.judge_process import JudgeProcess, start_judge
+from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.app.sharing import Sharing
@@ -26,7 +27,7 @@ from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
-from pandaeval_collector.pipeline.line_processes import LineProcesses, LineSetup
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._connections import health_connections

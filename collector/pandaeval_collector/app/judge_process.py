@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.judge.call import ModelAnswer, ModelCall
     from pandaeval_collector.judge.known import Price
 
-MODULE = "pandaeval_collector.jobs.main"
+MODULE = "pandaeval_collector.app.judge_main"
 FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
 

@@ -26,7 +26,7 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.asked import READER_WRITES, writing
 from pandaeval_collector.store.run_rows import RunBatch
 
-MODULE = "pandaeval_collector.show.main"
+MODULE = "pandaeval_collector.app.reader_main"
 _PATIENCE_S, _LONG_S = 60.0, 660.0
 """A process that is asked and says nothing for so long hangs, and is ended: over what reads, and over all else, such as
 the estimate of a run."""

@@ -32,7 +32,7 @@ def resolve_config(
 
     ``overrides``: options of the command by dotted key; ``None`` values are ignored. ``on_this_machine``: also check
     what the configuration needs here (secrets, certificates), as a command that uses them should. ``apart``: names are
-    checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; a problem of
+    checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; that of
     an override is named by its option.
     """
     from pandaeval_collector.cli import _names

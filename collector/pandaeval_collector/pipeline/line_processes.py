@@ -7,7 +7,7 @@ beside it. All read the store and write nothing, so any of them may be killed at
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ from pandaeval_collector.base.metric_cpu import CPU, Spent
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Relayed, Telemetry
-from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_otel.assembly import DueTrace
 
@@ -25,21 +24,6 @@ MOST_DEATHS = 3
 """Processes that may die over a request that each was given alone. One may be killed for reasons of its own."""
 SECONDS_PER_BYTE = 2e-6
 """What a request may take longer for each byte of its spans: fifty times what that takes on a free core."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineSetup:
-    """What the processes of a running collector's line are told at their start. ``signals``: which of ``logs`` and
-    ``traces`` an exporter sends."""
-
-    config: Config
-    signals: Collection[str] = ()
-
-    def open(self, telemetry: Telemetry) -> Any:
-        """Makes the line, in its own process."""
-        from pandaeval_collector.pipeline.line.main import live_line  # the front needs none of it
-
-        return live_line(self.config, self.signals, telemetry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +44,7 @@ class DecidesTraces(Protocol):
     async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision: ...
     async def decide(self, name: str, *arguments: Any) -> Decision: ...
     async def ask(self, name: str, *arguments: Any) -> Any: ...
-    def kill(self) -> None: ...
+    def give_up(self) -> None: ...
 
 
 class LineProcesses:
@@ -147,20 +131,16 @@ class LineProcesses:
         """Asks the process that files."""
         return await self._asked(self._files, name, *arguments, patience=self._timeout)
 
-    def kill(self) -> None:
-        """Ends what the processes are at; they start anew."""
-        for process in self._all:
-            process.kill()
-
-    def stop(self) -> None:
-        """Starts no process any more."""
+    def give_up(self) -> None:
+        """Ends what the processes are at, and starts none any more."""
         self._stopping = True
         for process in self._all:
             process.stop()
+            process.kill()
 
     async def close(self) -> None:
         """Ends all processes."""
-        self.stop()
+        self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _asked(self, process: Calls, name: str, *arguments: Any, patience: float) -> Any:

@@ -191,15 +191,15 @@ class Pipeline:
         """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
         ``decide`` they are decided with the spans that there are."""
         self._committer.stopping = True
-        if self._task is not None:
-            if not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
-                self._line.kill()
-            try:
+        if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
+            self._line.give_up()
+        try:
+            if self._task is not None:
                 await self._task
-            except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
-                _log.error("the last decision could not be made (%s); the next start takes it up again", error)
-        if decide:
-            await self.close_all(Trigger.SHUTDOWN)
+            if decide:
+                await self.close_all(Trigger.SHUTDOWN)
+        except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
+            _log.error("the last decision could not be made (%s); the next start takes it up again", error)
         await self._decider.drop()
         await self._adopting.finish()
         await self._committer.close()

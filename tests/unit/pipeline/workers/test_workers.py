@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandaeval_collector.pipeline.workers.pool as pool_module
 import pytest
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import child
@@ -22,7 +20,9 @@ from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.members import from_row
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.fileworkers import FileSetup
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_otel.model import Trigger
@@ -196,13 +196,10 @@ class TestWhatDies:
             assert not line.pipeline.open_traces
 
     @pytest.mark.slow
-    async def test_a_trace_over_which_a_process_hangs_is_given_up(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(pool_module, "_PATIENCE_S", 4.0)
+    async def test_a_trace_over_which_a_process_hangs_is_given_up(self, tmp_path: Path) -> None:
         traces = made(20)
         environ = _at_the_sight(tmp_path, traces[7], "time.sleep(1000)")
-        async with RunningLine(tmp_path / "data", workers=1, environ=environ) as line:
+        async with RunningLine(tmp_path / "data", workers=1, environ=environ, timeout=4.0) as line:
             for trace in traces:
                 await line.send(trace)
             line.now += QUIET
@@ -277,14 +274,17 @@ class TestWhatCannotBeRead:
 class TestStarting:
     async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
         Store(tmp_path, "off").close()
-        pool = Workers(2, WorkerSetup(tmp_path, "no such embedder", EvaluatorSettings()), os.environ, Telemetry())
-        with pytest.raises(ChildStartError, match=r"line.workers.*unknown embedder 'no such embedder'"):
+        setup = FileSetup(tmp_path, "no such embedder", EvaluatorSettings())
+        pool = LineProcesses(2, setup, os.environ, Telemetry())
+        with pytest.raises(
+            ChildStartError, match=r"a process of the line does not start.*unknown embedder 'no such embedder'"
+        ):
             await pool.start()
         await pool.close()
 
     async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
         other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
-        pool = Workers(1, WorkerSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
+        pool = LineProcesses(1, FileSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
         with pytest.raises(ChildStartError, match="restart the collector"):
             await pool.start()
         await pool.close()

@@ -45,7 +45,8 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     overview = client.get("/api/v1/overview").json()
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
     assert (overview["refresh_s"], overview["spent_usd"], overview["daily_usd"]) == (4.0, 1.25, 5.0)
-    assert overview["can"] == [] == overview["unscored"] == overview["agents"]
+    assert overview["unscored"] == [] == overview["agents"]
+    assert overview["can"] == ["POST /annotations", "POST /labels/next"]
 
 
 def test_an_empty_store_has_an_empty_index(shown: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
         self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.jobs.counts = lambda: {"due": 3, "failed": 1}  # type: ignore[method-assign]
         self._labels = SeriesLabels()
         self._emitter = Emitter(labels=self._labels)
         self._made = 0
@@ -183,7 +185,7 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
     assert (found["spent_usd"], found["daily_usd"], found["refresh_s"]) == (1.25, 5.0, 4.0)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
-    assert found["can"] == []
+    assert found["can"] == ["POST /annotations", "POST /labels/next"]
 
 
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:

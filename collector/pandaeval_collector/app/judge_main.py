@@ -1,4 +1,4 @@
-"""The judge's process: ``python -m pandaeval_collector.jobs.main``.
+"""The judge's process: ``python -m pandaeval_collector.app.judge_main``.
 
 It packs traces, asks a model and reads what that says. It reads the store itself; what has to be written, and where its
 answers go, it asks of the front. It holds nothing that matters, so it may be killed at any time: the next one runs the

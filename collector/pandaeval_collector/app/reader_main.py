@@ -1,4 +1,4 @@
-"""The reader, which answers all that people and programs look at: ``python -m pandaeval_collector.show.main``.
+"""The reader, which answers all that people and programs look at: ``python -m pandaeval_collector.app.reader_main``.
 
 It also does what takes a look at content from time to time: it works on runs, and counts and learns with labels. It
 reads the store itself; what has to be written it asks of the front. It holds nothing that matters, so it may be killed
