@@ -15,11 +15,12 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from support.commands import whole
 
 _STYLE = re.compile(r"[A-Z][A-Z_]*|[A-Z]+=[A-Z]+(,\.\.)?|A,B|0\.\.1")
 
 
-def discovered(of: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def discovered(of: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Each command by what is typed for it, and its function."""
     for command in of.registered_commands:
         assert command.callback is not None
@@ -30,7 +31,7 @@ def discovered(of: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[tu
         yield from discovered(group.typer_instance, (*path, group.name or ""))
 
 
-COMMANDS = dict(discovered())
+COMMANDS = dict(discovered(whole()))
 NAMED = [pytest.param(path, id=" ".join(path)) for path in COMMANDS]
 
 

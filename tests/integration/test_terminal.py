@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.runtime.logs import BoundedFormatter
-from pandaeval_collector.cli import app
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support import forked
+from support.commands import whole
 from support.database import open_database
 from support.pty import Takes, commands, run_on_terminal
 
@@ -124,7 +124,7 @@ def _dead_job(data: Path) -> None:
         )
 
 
-COMMANDS = dict(commands(app))
+COMMANDS = dict(commands(whole()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
 """So that no model is asked, which takes its time to fail."""
 _NEEDED = dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence"))

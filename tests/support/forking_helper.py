@@ -143,7 +143,8 @@ def _build_commands() -> None:
     from pandaeval_collector.cli import app
 
     commands.install()
-    typer.main.get_command(app)
+    group = typer.main.get_command(app)
+    group.resolve_command(typer.Context(group), ["collector"])
 
 
 def _found() -> list[str]:

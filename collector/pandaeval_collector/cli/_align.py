@@ -5,23 +5,42 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import TABLE, RunFormat, RunSource, run_source
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.jobs.check import Sheet
-    from pandaeval_collector.runs.aligning import FileJudging
-    from pandaeval_collector.runs.judging_files import WrittenGuideline
-    from pandaeval_collector.trials.labels.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline
-
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.config import Config
+from pandaeval_collector.drill.drill import Drill, chosen_faults
+from pandaeval_collector.drill.fault import faults
+from pandaeval_collector.jobs.anew import Forgetful
+from pandaeval_collector.jobs.check import METRIC, CheckRun, Sheet, planned, sheet
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.runs.aligning import FileJudging, judged
+from pandaeval_collector.runs.judges import hasty_judge
+from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
+from pandaeval_collector.runs.settings import judge
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.trials.labels.align import (
+    Alignment,
+    JudgedUnit,
+    LabelledRun,
+    TriedGuideline,
+    disagreements,
+    plain,
+    proposing_rubric,
+)
+from pandaeval_collector.trials.labels.calibration import word_of_most
+from pandaeval_collector.trials.labels.files import read_labels
 
 _DRILLED = ("claim", "value")
 """Families of faults that a judge can be expected to see."""
@@ -55,10 +74,6 @@ def align(
     Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and neither
     the judge check nor the drill is worse. All that was tried is kept in the file with its figures.
     """
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.runs.judging_files import read_guidelines
-
     settings = resolve_config(config, {"judge.model": model, "judge.models": None if model is None else {}}).config
     named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
     if named is None:
@@ -78,9 +93,6 @@ def align(
 
 
 def _undo(path: Path) -> None:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.runs.judging_files import read_guidelines, withdraw_last, write_guidelines
-
     entries, taken = withdraw_last(read_guidelines(path))
     if taken is None:
         raise UserError(f"{path}: no guideline in it is adopted")
@@ -98,20 +110,14 @@ def _prepared(
     usd: float | None,
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.runs.aligning import FileJudging, judged
-    from pandaeval_collector.trials.labels.align import LabelledRun
-    from pandaeval_collector.trials.labels.calibration import word_of_most
-    from pandaeval_collector.trials.labels.files import read_labels
-
     verdicts = read_labels(labels, metric_names(None)).labels
     keys = sorted({each.metric for each in verdicts})
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:
         raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
     held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
-    said = word_of_most(each for each in verdicts if each.metric == wanted[0])
+    words = word_of_most(each for each in verdicts if each.metric == wanted[0])
+    said = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
     judging = FileJudging(settings.model_copy(update={"judge": held}), requests, wanted[0], agent, os.environ, usd)
     runs = {}
@@ -131,7 +137,6 @@ def _tried(
     drill: int,
 ) -> tuple[Alignment, dict[str, str]]:
     """Tries candidates and proposals. Returns the outcome, and by guard why a proven guideline must not be adopted."""
-    from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.trials.labels.align import align
 
     written = [
@@ -159,14 +164,6 @@ def _tried(
 
 
 def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
-    from pandaeval_collector.jobs.anew import Forgetful
-    from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-    from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-    from pandaeval_collector.runs.judges import hasty_judge
-    from pandaeval_collector.runs.settings import judge
-    from pandaeval_collector.scoring.registry import registry
-    from pandaeval_collector.trials.labels.align import disagreements, plain, proposing_rubric
-
     configured, name = judge(judging.config), judging.config.judge.model or ""
     assert configured is not None
     rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
@@ -187,8 +184,6 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
 
 def _check_guard(judging: FileJudging, text: str) -> str:
-    from pandaeval_collector.jobs.check import METRIC
-
     if judging.metric != METRIC:
         return ""
     before, after = (_sheet(judging, each) for each in ("", text))
@@ -198,11 +193,6 @@ def _check_guard(judging: FileJudging, text: str) -> str:
 
 
 def _sheet(judging: FileJudging, text: str) -> Sheet:
-    from pandaeval_collector.jobs.check import METRIC, CheckRun, planned, sheet
-    from pandaeval_collector.runs.judges import hasty_judge
-    from pandaeval_collector.runs.settings import judge
-    from pandaeval_collector.scoring.registry import registry
-
     configured, name = judge(judging.config), judging.config.judge.model or ""
     assert configured is not None
     settings = judging.evaluator(text).settings.judge
@@ -223,9 +213,6 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
-    from pandaeval_collector.drill.drill import Drill, chosen_faults
-    from pandaeval_collector.drill.fault import faults
-
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
@@ -245,8 +232,6 @@ def _write(
     found: Alignment,
     guards: Mapping[str, str],
 ) -> None:
-    from pandaeval_collector.runs.judging_files import write_guidelines
-
     tried = {each.text: each for each in found.tried}
     told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
     kept = [each for each in entries if each.text not in tried or each.state != "candidate"]
@@ -256,8 +241,6 @@ def _write(
 
 
 def _entry(tried: TriedGuideline, judging: FileJudging, guards: Mapping[str, str]) -> WrittenGuideline:
-    from pandaeval_collector.runs.judging_files import WrittenGuideline
-
     why = tried.why or "; ".join(guards.values())
     figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}
     if tried.held_out is not None:
@@ -282,14 +265,10 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 def _print(found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat) -> None:
     entries = [_entry(each, judging, guards) for each in found.tried]
     if format_ is RunFormat.json:
-        from pandaeval_collector.cli._terminal import write_json
-
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
         tried = [each.model_dump(mode="json") for each in entries]
         write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())
         return
-    from pandaeval_collector.cli._output import console, table
-
     out = console()
     rows = [
         (each.text, entry.source, _told(each.seen), _told(each.held_out), entry.state, entry.why)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config, MetricNames, Problem, Resolved
-    from pandaeval_collector.store.connection import Durability
-
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.calls import Calls
+from pandaeval_collector.cli._start_checks import start_problems
+from pandaeval_collector.config import (
+    Config,
+    ConfigError,
+    Problem,
+    Resolved,
+    check_machine,
+    resolve,
+)
+from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
@@ -35,13 +44,13 @@ def resolve_config(
     checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; that of
     an override is named by its option.
     """
-    from pandaeval_collector.cli import _names
-    from pandaeval_collector.config import ConfigError, check_machine, resolve
+    if apart:
+        checks: list[Callable[[Config], Iterable[Problem]]] = [_problems_apart]
+    else:
+        from pandaeval_collector.cli import _names  # loads all metrics
 
-    checks: list[Callable[[Config], Iterable[Problem]]] = [_names.problems_apart if apart else _names.problems]
+        checks = [_names.problems]
     if on_this_machine:
-        from pandaeval_collector.cli._start_checks import start_problems
-
         checks += [lambda config: check_machine(config, os.environ), start_problems]
     try:
         return resolve(path, os.environ, overrides, checks)
@@ -57,36 +66,21 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
     return replace(problem, key=_OPTIONS[key], place=None)
 
 
-def metric_names(path: Path | None) -> MetricNames:
-    """Returns the names of all metrics that the configuration knows, its own modules included."""
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
+def _problems_apart(config: Config) -> list[Problem]:
+    """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
+    named, judge = (config.metrics, config.embedding), config.judge
+    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
+        return []
 
-    known = registry(resolve_config(path).config.metrics.modules)
-    return MetricNames((metric.level, metric.name) for metric in known.values())
+    async def ask() -> list[Problem]:
+        calls = Calls("the check of names", "pandaeval_collector.cli._names", config, os.environ)
+        try:
+            found: list[Problem] = await calls.ask("problems")
+        finally:
+            await calls.close()
+        return found
 
-
-def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
-    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
-    silently. ``with_cases``: a bare name means graders of trials, too."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
-
-    if config.judge.model is not None:
-        return
-    known = registry(config.metrics.modules)
-    kinds = {key: metric.kind for key, metric in known.items()}
-    names = MetricNames((metric.level, metric.name) for metric in known.values())
-
-    def meant(name: str) -> list[str]:
-        found = names.select(name)
-        others = [key for key in found if with_cases or key == name or not key.startswith("trial.")]
-        return others or [*found]
-
-    judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
-    if judged:
-        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
+    return asyncio.run(ask())
 
 
 # The store's file for commands that look into it, or change a little, beside a collector that may run on it.
@@ -119,9 +113,6 @@ def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
     """Opens the store of a data directory. Raises ``UserError`` where there is none, or it cannot be used."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store.connection import FILE_NAME, connect
-
     file = folder / FILE_NAME
     if not file.is_file():
         raise UserError(

@@ -12,13 +12,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config, Resolved
+import orjson
 
+from pandaeval_collector.base.runtime.version import release
+from pandaeval_collector.cli._config import opened_folder
+from pandaeval_collector.cli._start_checks import judge_notes, start_problems, unwritable
+from pandaeval_collector.config import Config, Resolved, check_machine
+from pandaeval_collector.store import StoreVersionError
+from pandaeval_collector.store.checking import CURES, damages
+from pandaeval_collector.store.connection import FILE_NAME
 
 # The addresses that a configuration sends to, and whether anybody takes a connection there.
 _KEYS = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
@@ -102,10 +109,6 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
 
 
 def _versions() -> Iterator[Diagnosis]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    from pandaeval_collector.base.runtime.version import release
-
     python = ".".join(map(str, sys.version_info[:3]))
     yield Diagnosis("versions", "ok", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")
     try:
@@ -122,9 +125,6 @@ def _versions() -> Iterator[Diagnosis]:
 
 
 def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
-    from pandaeval_collector.cli._start_checks import judge_notes, start_problems
-    from pandaeval_collector.config import check_machine
-
     held = resolved.config
     refused = [*check_machine(held, environ), *start_problems(held)]
     for problem in resolved.located(refused):
@@ -210,10 +210,6 @@ def _samples(metrics: str) -> Iterator[tuple[str, str, float]]:
 
 
 def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
-    from pandaeval_collector.cli._config import opened_folder
-    from pandaeval_collector.store import StoreVersionError
-    from pandaeval_collector.store.connection import FILE_NAME
-
     file = folder / FILE_NAME
     yield from _beside(folder)
     if not file.is_file():
@@ -243,8 +239,6 @@ def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagno
 
 
 def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
-    from pandaeval_collector.store.checking import CURES, damages
-
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
@@ -283,8 +277,6 @@ def _beside(folder: Path) -> Iterator[Diagnosis]:
 
 
 def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
-    import orjson
-
     row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
     ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
     if ahead > _BACK_S:
@@ -302,8 +294,6 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
 
 
 def _places(config: Config) -> Iterator[Diagnosis]:
-    from pandaeval_collector.cli._start_checks import unwritable
-
     for area, key, where in places(config):
         why = reach(where, _TIMEOUT_S)
         if why:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, many, progress
+from pandaeval_collector.config import Config
+from pandaeval_collector.drill.drill import Drill
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import judge
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.drill.drill import Drill
-    from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator
 
 
 def asked(

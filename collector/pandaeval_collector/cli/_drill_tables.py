@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 from xml.etree.ElementTree import Element, SubElement
+
+from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.cli._junit import write_suites
+from pandaeval_collector.cli._ci import write_suites
 from pandaeval_collector.cli._output import many, table
+from pandaeval_collector.drill.tally import NoticedLess
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, percent
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_collector.drill.tally import NoticedLess
 
 _TO = " … "
 """Between the ends of an interval."""

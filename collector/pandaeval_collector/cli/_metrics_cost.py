@@ -8,19 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from statistics import median
-from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console, many, print_json, table
+from pandaeval_collector.config import Config
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.pipeline.line.decision import Conclusion
-    from pandaeval_collector.receivers.files import BadLine, Request
 
 REST = "all else"
 _LOADING = 20

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.embedding import Bands
-    from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.scoring.metric import Metric
 
 _LEVELS = {
     "trace": "Each run of an agent, as one trace holds it.",

@@ -1,46 +1,47 @@
-"""Whether the metrics and embedders that a configuration names exist; as a program, for :func:`problems_apart`."""
+"""Names of metrics and embedders, against those that there are. As a program it is asked for :func:`problems`."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pandaeval_collector.base.runtime.calls import Calls
+from pandaeval_collector.analysis.embedding import schemes
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.runtime.serving import serve
-from pandaeval_collector.config import Config
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Problem
-
-MODULE = "pandaeval_collector.cli._names"
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.config import Config, MetricNames, Problem, check_embedder, check_metrics
+from pandaeval_collector.scoring.metric.declaration import ends
+from pandaeval_collector.scoring.registry import of_packages, registry
 
 
-def problems_apart(config: Config) -> list[Problem]:
-    """Returns :func:`problems`, as another process finds them: it loads what is named, and this one does not."""
-    named, judge = (config.metrics, config.embedding), config.judge
-    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
-        return []
+def metric_names(path: Path | None) -> MetricNames:
+    """Returns the names of all metrics that the configuration knows, its own modules included."""
+    known = registry(resolve_config(path).config.metrics.modules)
+    return MetricNames((metric.level, metric.name) for metric in known.values())
 
-    async def ask() -> list[Problem]:
-        calls = Calls("the check of names", MODULE, config, os.environ)
-        try:
-            found: list[Problem] = await calls.ask("problems")
-        finally:
-            await calls.close()
-        return found
 
-    return asyncio.run(ask())
+def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
+    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
+    silently. ``with_cases``: a bare name means graders of trials, too."""
+    if config.judge.model is not None:
+        return
+    known = registry(config.metrics.modules)
+    kinds = {key: metric.kind for key, metric in known.items()}
+    names = MetricNames((metric.level, metric.name) for metric in known.values())
+
+    def meant(name: str) -> list[str]:
+        found = names.select(name)
+        others = [key for key in found if with_cases or key == name or not key.startswith("trial.")]
+        return others or [*found]
+
+    judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
+    if judged:
+        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
 
 
 def problems(config: Config) -> Iterable[Problem]:
     """Yields a problem for each name that nothing has, and each module that cannot be used."""
-    from pandaeval_collector.analysis.embedding import schemes
-    from pandaeval_collector.config import check_embedder, check_metrics
-    from pandaeval_collector.scoring.metric.declaration import ends
-    from pandaeval_collector.scoring.registry import of_packages, registry
-
     yield from check_embedder(config, schemes())
     unusable = list(_check_modules(config.metrics.modules))
     yield from unusable
@@ -52,10 +53,6 @@ def problems(config: Config) -> Iterable[Problem]:
 
 
 def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
-    from pandaeval_collector.base.runtime.modules import ModuleLoadError
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.registry import registry
-
     usable: tuple[str, ...] = ()
     for index, module in enumerate(modules):
         try:

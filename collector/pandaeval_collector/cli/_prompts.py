@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from pandaeval_collector.jobs import grouping, same_cause
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
@@ -58,8 +59,6 @@ def _packed(trace: Trace | None) -> Pack:
 
 def of_failures(language: str) -> Mapping[str, str]:
     """Returns the questions by which failures are grouped, word for word under their headings, by name."""
-    from pandaeval_collector.jobs import grouping, same_cause
-
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
     asked: tuple[tuple[Rubric[Any], str], ...] = (
         (grouping.RUBRIC, "number of failures"),

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
+from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._hand import in_place_of
-
-if TYPE_CHECKING:
-    from pandaeval_collector.receivers.files import BadLine, Request
-
+from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
 
 _PAGE = 200
 """Traces that are read at once from a store."""
@@ -44,9 +47,6 @@ class RunSource:
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
-        from pandaeval_collector.base.errors import UserError
-        from pandaeval_collector.cli._inputs import requests
-
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")
         yield from requests(self.files or ()) if self.store is None else _stored(_existing(self.store))
@@ -64,9 +64,6 @@ run_source = in_place_of(
 
 
 def _existing(folder: Path) -> Path:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store.connection import FILE_NAME
-
     if not (folder / FILE_NAME).is_file():
         raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     return folder
@@ -75,10 +72,6 @@ def _existing(folder: Path) -> Path:
 def _stored(folder: Path) -> Iterator[Request]:
     """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
     only, also while a collector runs."""
-    from pandaeval_collector.receivers.files import Request
-    from pandaeval_collector.store.finding import Finder
-    from pandaeval_collector.store.wanted import Wanted
-
     given: set[str] = set()
     after = None
     with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
@@ -193,9 +186,6 @@ def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _time(text: str, option: str) -> str:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.section import parse_duration
-
     try:
         return datetime.fromtimestamp(time.time() - parse_duration(text), UTC).isoformat()
     except ValueError:
@@ -208,8 +198,6 @@ def _time(text: str, option: str) -> str:
 
 
 def _weights(text: str | None) -> dict[str, float]:
-    from pandaeval_collector.base.errors import UserError
-
     found: dict[str, float] = {}
     for part in (text or "").split(","):
         name, equals, value = part.partition("=")

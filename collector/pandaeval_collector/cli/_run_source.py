@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.store import Store
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._tables import print_problems
+from pandaeval_collector.config import Config, masked
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.store import Store
 
 _HOLDS, _FILES = "holds", "files"
 """Key and value by which a store says that these commands alone put traces into it."""
@@ -26,13 +30,6 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     """Reads those traces of ``sources`` that ``store`` does not hold yet into it, without scoring them. Returns the
     pair ``key=value`` by which runs find all traces of this reading. Raises ``UserError`` for input that cannot be
     read, and for the store of a collector, whose lists would show these traces."""
-    from pandaeval_collector.cli._inputs import requests
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.front import close_rules
-    from pandaeval_collector.runs.settings import evaluator
-
     _check(store)
     _tidy(store)
     store.discard([chunk.id for chunk in store.reads.open_chunks()]).result()  # of a reading that was broken off
@@ -93,8 +90,5 @@ def _unscored(config: Config) -> Config:
 
 
 def _pair(sources: Sequence[str]) -> str:
-    from pandaeval_collector.base.untrusted.printable import one_printable_line
-    from pandaeval_collector.config import masked
-
     names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
     return f"{_KEY}={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

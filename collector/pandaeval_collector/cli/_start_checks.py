@@ -6,12 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.errors import installation
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config, Problem
+from pandaeval_collector.config import Config, Problem
 
 _OF_EMBEDDERS = {
     "onnx-minilm": ("onnx", ("onnxruntime", "tokenizers")),
@@ -25,8 +22,6 @@ _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek",
 def start_problems(config: Config) -> Iterator[Problem]:
     """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
     directory that cannot be written to. The problems have keys and no places in the file."""
-    from pandaeval_collector.config import Problem
-
     for key, extra, packages in _needed(config):
         for package in packages:
             if not _is_there(package):
@@ -38,8 +33,6 @@ def start_problems(config: Config) -> Iterator[Problem]:
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yields a problem for each judge whose provider, by the model's name, asks for a key that is not set."""
-    from pandaeval_collector.config import Problem
-
     judge = config.judge
     if judge.api_key_env is not None or judge.api_base is not None or judge.model is None:
         return

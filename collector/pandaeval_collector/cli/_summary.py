@@ -17,7 +17,7 @@ from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
-    from pandaeval_collector.cli._baseline import Against
+    from pandaeval_collector.cli._gates import Against
     from pandaeval_collector.show.report.layers import LayerReport
 
 Result = Mapping[str, Any]

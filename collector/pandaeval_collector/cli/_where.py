@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.errors import UserError
-
-if TYPE_CHECKING:
-    from pandaeval_otel.model import Trace
+from pandaeval_collector.config import closest
+from pandaeval_otel.model import Trace
 
 HELP = (
     "Only traces like these are scored, judged and shown: agent=NAME, service=NAME, status=error|ok, time=FROM..TO. "
@@ -91,8 +89,6 @@ class Chooser:
         empty."""
         if self.chosen or not self.left_out:
             return ""
-        from pandaeval_collector.config import closest
-
         for key, wanted, there in (
             ("agent", self.where.agents, self._agents),
             ("service", self.where.services, self._services),
@@ -124,8 +120,6 @@ def _condition(text: str) -> tuple[str, str]:
 
 
 def _meant(key: str) -> str:
-    from pandaeval_collector.config import closest
-
     meant = closest(key, _KEYS)
     return f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
 

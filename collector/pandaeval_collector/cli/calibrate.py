@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
+from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
-    from pandaeval_collector.store import JudgedRow
-    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
-    from pandaeval_otel.wire.labels import HumanLabel
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("calibrate")(calibrate)
+from pandaeval_collector.cli._config import opened_folder
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.store import JudgedRow
+from pandaeval_collector.trials.labels import calibration
+from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, from_lines, from_store
+from pandaeval_collector.trials.labels.files import read_labels
+from pandaeval_otel.wire.labels import HumanLabel
 
 
 def calibrate(
@@ -36,12 +38,6 @@ def calibrate(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.trials.labels import calibration
-    from pandaeval_collector.trials.labels.files import read_labels
-
     if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
@@ -60,9 +56,6 @@ def calibrate(
 
 def _scores(results: Path | None, store: Path | None, labels: list[HumanLabel]) -> dict[tuple[str, str], JudgedRow]:
     """Returns the scores by unit and metric."""
-    from pandaeval_collector.cli._config import opened_folder
-    from pandaeval_collector.trials.labels.calibration import from_lines, from_store
-
     if results is not None:
         return from_lines(results)
     assert store is not None
@@ -71,11 +64,6 @@ def _scores(results: Path | None, store: Path | None, labels: list[HumanLabel]) 
 
 
 def _print(found: Calibrations) -> None:
-    from rich.text import Text
-
-    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
-    from pandaeval_collector.cli._output import console, table
-
     out = console()
     graded = any(each.agreement.graded for each in found.found)
     columns: tuple[str, ...] = ("metric", "judge", "version", "n", "passed", "kappa", "MCC")
@@ -106,8 +94,6 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
 
 
 def _print_thresholds(each: Calibration) -> None:
-    from pandaeval_collector.cli._output import console, table
-
     out, at = console(), each.agreement
     rows = [
         (

@@ -7,42 +7,41 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli import _case_runs
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import OutputFile, console, many, print_json, safe, table
 from pandaeval_collector.cli._run_place import Api, at_collector
+from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.scoring.cases.graders import doubts
+from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_collector.trials.passk.attempts import trials
+from pandaeval_collector.trials.passk.figures import between
+from pandaeval_collector.trials.passk.promoting import promotable, saturation
 
 _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
-    cases.command("schema")(schema)
-    cases.command("check")(check)
-    cases.command("promote")(promote)
-    cases.command("from-trace")(from_trace)
-    cases.command("from-failure")(from_failure)
-    app.add_typer(cases, name="cases")
+cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
 
 
+@cases.command("schema")
 def schema() -> None:
     """Print the JSON schema of case files."""
-    from pandaeval_collector.scoring.cases.model import Suite
-
     typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
 
 
+@cases.command("check")
 def check(
     files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.scoring.cases.files import read_suite
-    from pandaeval_collector.scoring.cases.graders import doubts
-
     modules = resolve_config(config).config.metrics.modules
     for path in files:
         suite = read_suite(path, modules)
@@ -55,6 +54,7 @@ def check(
             typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 
+@cases.command("promote")
 def promote(
     results: Annotated[
         Path, typer.Argument(help="Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
@@ -68,22 +68,12 @@ def promote(
     output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
-    import yaml
-
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import OutputFile, console, many, print_json, table
-    from pandaeval_collector.scoring.cases.files import read_suite
-    from pandaeval_collector.trials.passk.attempts import trials
-    from pandaeval_collector.trials.passk.figures import between
-    from pandaeval_collector.trials.passk.promoting import promotion
-
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
-    found = promotion(trials(result_lines(results), per="case"), k, least)
+    found = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ is given.RunFormat.json:
-        print_json([each.to_dict() for each in found.candidates])
-    elif found.candidates:
+        print_json([each.to_dict() for each in found])
+    elif found:
         out = console()
         rows = [
             (
@@ -92,12 +82,12 @@ def promote(
                 between(each.power.median, each.power.ci_low, each.power.ci_high),
                 "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
             )
-            for each in found.candidates
+            for each in found
         ]
         out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
-    typer.echo(found.told, err=format_ is given.RunFormat.json)
+    typer.echo(saturation(found), err=format_ is given.RunFormat.json)
     if output is not None and cases is not None:
-        ids = {each.case.id for each in found.candidates if each.steady}
+        ids = {each.case.id for each in found if each.steady}
         kept = [case for case in read_suite(cases).cases if case.id in ids]
         told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
         with OutputFile(output) as target:
@@ -105,6 +95,7 @@ def promote(
         typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
 
+@cases.command("from-trace")
 @at_collector
 def from_trace(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
@@ -117,8 +108,6 @@ def from_trace(
     api: Api,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
-    from pandaeval_collector.cli import _case_runs
-
     if file:
         runs = _case_runs.run_in_files(id_, file)
     else:
@@ -127,6 +116,7 @@ def from_trace(
     _case_runs.write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
+@cases.command("from-failure")
 @at_collector
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
@@ -141,9 +131,6 @@ def from_failure(
     api: Api,
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli import _case_runs
-
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
     if file is not None and results is not None:

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.config import Config
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("collector")(collector)
-
-
 def collector(
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML); without one, the defaults.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",

@@ -7,14 +7,26 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import grpc.aio
+import orjson
 import typer
 
-if TYPE_CHECKING:
-    from pandaeval_collector.app.collector import Collector, Listening
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.app.collector import Collector, Listening
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._recordings import recorded
+from pandaeval_collector.cli._report import write_report
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._tables import print_summary
+from pandaeval_collector.cli._terminal import guarded
+from pandaeval_collector.config import load
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _PATIENCE_S = 50.0
 
@@ -31,23 +43,11 @@ Next:
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("demo")(demo)
-
-
 def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write them here as a report, one HTML file.")] = None,
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
-    import orjson
-
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.cli._tables import print_summary
-    from pandaeval_collector.cli._terminal import guarded
-
     for option, path in (("--keep", keep), ("--report", report)):
         _check_writable(option, path)
     out = console()
@@ -72,8 +72,6 @@ def demo(
 
 def _check_writable(option: str, path: Path | None) -> None:
     """Raises ``UserError`` before the work begins if ``path`` cannot be written to. Changes no content."""
-    from pandaeval_collector.base.errors import UserError
-
     if path is None:
         return
     try:
@@ -84,8 +82,6 @@ def _check_writable(option: str, path: Path | None) -> None:
 
 def _note_failed_runs(summary: Summary) -> None:
     """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
-    from pandaeval_collector.runs.filerun import FileRun
-
     with FileRun(None) as run:
         for request in _requests():
             run.add(request)
@@ -94,13 +90,6 @@ def _note_failed_runs(summary: Summary) -> None:
 
 def _write_report(path: Path) -> str:
     """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
-    from pandaeval_collector.cli._report import write_report
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.config import load
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.front import close_rules
-    from pandaeval_collector.runs.settings import evaluator
-
     config = load(None, {})
     with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:
         for request in _requests():
@@ -110,9 +99,6 @@ def _write_report(path: Path) -> str:
 
 async def _run(folder: Path, results: Path) -> int:
     """Runs a collector on free ports until everything that was sent is scored. Returns the number of requests."""
-    from pandaeval_collector.app.collector import Collector
-    from pandaeval_collector.config import load
-
     config = load(
         None,
         {
@@ -137,8 +123,6 @@ async def _run(folder: Path, results: Path) -> int:
 
 
 async def _send(listening: Listening) -> int:
-    import grpc.aio
-
     sent = 0
     async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
         traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
@@ -151,10 +135,6 @@ async def _send(listening: Listening) -> int:
 
 def _requests() -> Iterator[Request]:
     """Yields the recorded requests, encoded as OTLP protobuf."""
-    from pandaeval_collector.cli._recordings import recorded
-    from pandaeval_collector.receivers.files import Request
-    from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
-
     for document in recorded():
         logs = "resourceLogs" in document
         decoded = logs_from_json(document) if logs else traces_from_json(document)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._config import StoreFolder, given
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._doctor_checks import Diagnosis, examine
+from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._run_options import RunFormat
-
-if TYPE_CHECKING:
-    from pandaeval_collector.cli._doctor_checks import Diagnosis
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("doctor")(doctor)
+from pandaeval_collector.cli._terminal import write_json
 
 
 def doctor(
@@ -35,16 +34,6 @@ def doctor(
 
     Each finding says what to do about it. Nothing is changed, and no model is asked.
     """
-    import json
-    import os
-    from dataclasses import asdict
-
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._doctor_checks import Diagnosis, examine
-    from pandaeval_collector.cli._output import console, progress
-    from pandaeval_collector.cli._terminal import write_json
-
     try:
         resolved = resolve_config(config, given(store))
     except UserError as error:
@@ -64,8 +53,6 @@ def doctor(
 
 
 def _show(found: list[Diagnosis]) -> None:
-    from pandaeval_collector.cli._output import many, safe
-
     for each in found:
         typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
         if each.cure:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._drill_judge import asked
+from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
+from pandaeval_collector.cli._output import OutputFile, console, progress
 from pandaeval_collector.cli._run_options import RunSource, run_source
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.cli._tables import print_problems
+from pandaeval_collector.cli.judge import settings_of
+from pandaeval_collector.cli.passk import write_lines
+from pandaeval_collector.drill.drill import Drill, chosen_faults
+from pandaeval_collector.drill.fault import Fault, faults
+from pandaeval_collector.drill.tally import drops
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.show.report.drill import page
 
 
 class DrillFormat(StrEnum):
@@ -23,11 +36,6 @@ class DrillFormat(StrEnum):
     json = "json"
     junit = "junit"
     html = "html"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("drill")(drill)
 
 
 @run_source
@@ -71,21 +79,6 @@ def drill(
     No labels and no model are needed; with --judge, a model is tried on these runs, too. Leaves with 1 when a metric
     notices less than in the baseline, with 2 when the input cannot be used.
     """
-    from dataclasses import replace
-
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
-    from pandaeval_collector.cli._output import OutputFile, console, progress
-    from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.cli.judge import settings_of
-    from pandaeval_collector.cli.passk import write_lines
-    from pandaeval_collector.drill.drill import Drill
-    from pandaeval_collector.drill.tally import drops
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.front import close_rules
-    from pandaeval_collector.runs.settings import evaluator
-    from pandaeval_collector.scoring.evaluator import Evaluator
-
     before = None if baseline is None else baseline_of(baseline)
     chosen = _chosen(faults)
     settings = settings_of(config, model) if judge else resolve_config(config).config
@@ -100,8 +93,6 @@ def drill(
             run.add(request)
         tally = run.run(on_done)
         if judge:
-            from pandaeval_collector.cli._drill_judge import asked
-
             sheet = asked(run, settings, scorer, judged, budget, dry_run)
             tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
@@ -109,8 +100,6 @@ def drill(
         if format_ is DrillFormat.json:
             write_lines([tally.to_dict()], target)
         elif format_ is DrillFormat.html:
-            from pandaeval_collector.show.report.drill import page
-
             target.write(page(tally.to_dict(), str(source)))
         elif format_ is DrillFormat.junit:
             write_drill_junit(tally.to_dict(), worse, target)
@@ -123,10 +112,6 @@ def drill(
 
 
 def _chosen(names: str | None) -> Mapping[str, Fault]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.drill.drill import chosen_faults
-    from pandaeval_collector.drill.fault import faults
-
     try:
         return chosen_faults(None if names is None else names.replace(" ", "").split(","), faults())
     except ValueError as error:

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import typer
 
-from pandaeval_collector.cli._github import AnnotationTarget
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
+from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
+from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._names import check_asked
+from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._report import default_file, write_report
+from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
+from pandaeval_collector.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_collector.cli._where import HELP as WHERE
-from pandaeval_collector.cli._where import Where, parse_where
+from pandaeval_collector.cli._where import Chooser, Where, parse_where
+from pandaeval_collector.config import Config, masked, secret
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.trials.passk.gate import GateVerdict
 
 
 class ResultFormat(StrEnum):
@@ -42,11 +69,6 @@ class EvaluateOptions:
     output: Path | None = None
     annotations: AnnotationTarget = AnnotationTarget.auto
     workers: int | None = None
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("evaluate")(evaluate)
 
 
 def evaluate(
@@ -117,8 +139,6 @@ def evaluate(
     Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
     baseline's, with 2 when the input, or a file of it, cannot be used.
     """
-    from pandaeval_collector.cli._evaluation import Evaluation
-
     options = EvaluateOptions(
         files,
         config,
@@ -138,9 +158,218 @@ def evaluate(
 
 def _names(metrics: str) -> list[str]:
     """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
-    from pandaeval_collector.base.errors import UserError
-
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:
         raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
     return names
+
+
+_WAIT_S = 2.0
+_PORTS = {"http": 80, "https": 443}
+
+
+class Evaluation:
+    """One run of the command. The constructor checks all options and files that the run needs besides its inputs, so
+    that a mistake ends the command before anything is read: it raises ``UserError``."""
+
+    def __init__(self, options: EvaluateOptions) -> None:
+        self._options = options
+        self._config = config_of(options)
+        baseline, gates = options.baseline, self._config.gates
+        self._against = None if baseline is None else Against(baseline, gates)
+        self._suite = suite_of(options.cases, self._config, options.cases_report)
+        self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
+        self._chooser = None if options.where is None else Chooser(options.where)
+        self._summary = Summary(self._layers, self._against)
+        self._inputs = Inputs(options.files)
+        self._output = options.output
+        if self._output is None and options.format is ResultFormat.html:
+            self._output = default_file(sys.stdout.isatty())
+
+    def run(self) -> None:
+        """Runs it. Raises ``typer.Exit``: 1 if a gate or the baseline is failed, 2 if an input was unusable."""
+        with (
+            progress(console(stderr=True)) as on_judged,
+            self._layers or nullcontext(),
+            self._file_run(on_judged) as run,
+            OutputFile(self._output) as target,
+        ):
+            for request in self._inputs:
+                run.add(request)
+            self._score(run, target)
+            if self._chooser is not None and self._chooser.unknown:
+                raise UserError(self._chooser.unknown)
+            print_problems(console(stderr=True), run.read.problems, run.read.bad)
+            self._write_tables(run, target)
+            self._tell_cases(run)
+            gates = checked(self._config, self._summary)
+            verdict = self._verdict()
+            of_all = self._outcomes(gates, verdict)
+            if self._options.format is ResultFormat.junit:
+                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
+        self._tell_what_is_missing()
+        _tell_gates(gates)
+        if wanted(self._options.annotations, os.environ):
+            self._annotate(of_all)
+        if verdict is not None:
+            tell(verdict)
+        self._inputs.leave_if_unusable()
+        if self._options.model is not None and self._summary.silence:
+            raise UserError(f"--model {self._options.model}: {self._summary.silence}")
+        if not all(gate.passed for gate in of_all):
+            raise typer.Exit(1)
+
+    def _verdict(self) -> GateVerdict | None:
+        return None if self._against is None else self._against.verdict()
+
+    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
+        """Returns the outcomes of all gates of the run, the baseline's included."""
+        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+
+    def _failed_gates(self) -> list[str]:
+        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
+        return [gate.text for gate in gates if not gate.passed]
+
+    def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
+        scorer, suite, layers = evaluator(self._config), self._suite, self._layers
+        return FileRun(
+            scorer,
+            close_rules(self._config),
+            judge(self._config),
+            os.environ,
+            on_judged,
+            self._chooser,
+            None if suite is None or layers is None else TrialGrader(scorer, suite, layers.add),
+            self._config.trials.k,
+            workers=self._workers(scorer),
+        )
+
+    def _workers(self, scorer: Evaluator) -> Callable[[Path], FileWorkers] | None:
+        """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
+        options = self._options
+        number = file_workers() if options.workers is None else options.workers
+        if not number or options.format is ResultFormat.html:
+            return None
+        model, settings = self._config.embedding.model, scorer.settings
+        return lambda store: FileWorkers(number, FileSetup(store, model, settings), os.environ)
+
+    def _score(self, run: FileRun, target: TextIO) -> None:
+        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
+        if self._options.format is ResultFormat.html:
+            self._write_report(run, target)
+            return
+        as_json = self._options.format is ResultFormat.json
+        ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
+        with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
+
+            def decided(decision: Conclusion) -> None:
+                self._summary.runs(decision.told)
+                on_scored(sum(trace.size for trace in decision.changes.traces))
+
+            for result in run.results(decided):
+                failed = self._summary.take(result) is not None
+                if as_json and failed and len(ungrouped) < MOST_FAILURES:
+                    ungrouped.append(result)
+                elif as_json:
+                    write_json_line(target, result.to_json())
+        self._summary.groups = run.grouped(self._summary.failures)
+        for line in with_groups(ungrouped, self._summary.groups):
+            write_json_line(target, line)
+
+    def _write_report(self, run: FileRun, target: TextIO) -> None:
+        options = self._options
+        with progress(console(stderr=True), "scoring") as on_scored:
+            told = write_report(
+                run,
+                self._summary,
+                target,
+                options.files,
+                self._config.judge.model,
+                where=options.where,
+                on_scored=on_scored,
+                failed_gates=self._failed_gates,
+            )
+        typer.echo(f"{self._output or 'report'}: {told}", err=True)
+
+    def _write_tables(self, run: FileRun, target: TextIO) -> None:
+        raised = run.telemetry.component_errors()
+        if self._options.format is not ResultFormat.table:
+            print_component_errors(console(stderr=True), raised)
+            return
+        print_summary(self._summary, console(file=target), self._config.judge.model, raised)
+        if self._layers is not None:
+            print_layers(self._layers, console(file=target))
+
+    def _tell_cases(self, run: FileRun) -> None:
+        if self._layers is None or self._suite is None or run.trials is None:
+            return
+        tell_matching(run.trials, self._suite)
+        if self._options.cases_report is not None:
+            write_layers(self._layers, self._options.cases_report)
+
+    def _tell_what_is_missing(self) -> None:
+        """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
+        for."""
+        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        if chooser is not None and (not chooser.chosen or not quiet):
+            typer.echo(f"notice: {chooser.told()}", err=True)
+        if self._summary.agents_traces:
+            for line in unanswered(self._config, self._summary, self._options.metrics or ()):
+                typer.echo(f"notice: {line}", err=True)
+        elif not quiet and not (chooser is not None and chooser.left_out):
+            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+
+    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
+        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
+        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+            typer.echo(safe(line), err=True)
+        if problem := add_summary(gates, self._summary, os.environ):
+            typer.echo(f"notice: {problem}", err=True)
+
+
+def _tell_gates(gates: Sequence[GateOutcome]) -> None:
+    for gate in gates:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)
+
+
+def config_of(options: EvaluateOptions) -> Config:
+    """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
+    used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
+    given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
+    if options.model is not None:
+        known = registry(resolve_config(options.config).config.metrics.modules)
+        given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
+    config = resolve_config(options.config, given).config
+    check_asked(config, options.metrics or (), options.cases is not None)
+    if config.judge.model is not None:
+        _check_judge(config)
+    return config
+
+
+def _check_judge(config: Config) -> None:
+    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+
+    check_installed()
+    secret(config.judge.api_key_env, os.environ)
+    if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
+        shown = masked(config.judge.api_base)
+        cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
+        typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
+
+
+def unreachable(api_base: str) -> str:
+    """Returns in a few words why nobody answers at a URL; ``""`` where somebody does, where a proxy is between, or
+    where there is no answer of either kind within two seconds."""
+    url = urlsplit(api_base if "://" in api_base else f"http://{api_base}")
+    if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
+        return ""
+    try:
+        socket.create_connection((url.hostname, url.port or _PORTS.get(url.scheme, 443)), _WAIT_S).close()
+    except TimeoutError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import orjson
 import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
 
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import printable
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_otel.model import Trace
+from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._tables import print_component_errors, print_problems
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.show.report.inspection import describe, outline
+from pandaeval_otel.model import Trace
 
 
 class TraceFormat(StrEnum):
@@ -23,11 +30,6 @@ class TraceFormat(StrEnum):
     json = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("inspect")(inspect)
-
-
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
     format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
@@ -35,15 +37,6 @@ def inspect(
     ),
 ) -> None:
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
-    import orjson
-
-    from pandaeval_collector.cli._inputs import Inputs
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_component_errors, print_problems
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.show.report.inspection import describe
-
     out, inputs = console(), Inputs(files)
     shown = 0
     with FileRun(None) as run:
@@ -64,13 +57,6 @@ def inspect(
 
 
 def _print(out: Console, trace: Trace) -> None:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from pandaeval_collector.base.untrusted.foreign import plain_error
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.show.report.inspection import outline
-
     head = Text.assemble(
         (trace.trace_id, "bold"),
         f"  agent {safe(trace.agent or '-')}  session {safe(trace.session_id or '-')}  ",

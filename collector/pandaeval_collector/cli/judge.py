@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._align import align
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._terminal import write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
-
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.jobs.check import CheckRun, Sheet
-    from pandaeval_collector.jobs.check.plan import CheckItem
-    from pandaeval_collector.jobs.check.sheet import Probe
-    from pandaeval_collector.judge.known import Price
+from pandaeval_collector.config import Config, secret
+from pandaeval_collector.jobs import check_installed
+from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_collector.jobs.check.plan import CheckItem
+from pandaeval_collector.jobs.check.questions import forecast
+from pandaeval_collector.jobs.check.sheet import Probe
+from pandaeval_collector.jobs.outcome import cure_of
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.judge.known import Price
+from pandaeval_collector.runs.judges import hasty_judge
+from pandaeval_collector.runs.settings import judge as judge_settings
 
 _INTERRUPTED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    from pandaeval_collector.cli._align import align
-
-    judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
-    judge.command("check")(check)
-    judge.command("align")(align)
-    app.add_typer(judge, name="judge")
+judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
 
 
+@judge.command("check")
 def check(
     model: Annotated[
         str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
@@ -53,9 +54,6 @@ def check(
     Leaves with 1 when a probe fails or not enough could be asked, with 2 when the model cannot be asked at all.
     Ctrl-C prints what there is.
     """
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.jobs.check import planned, sheet
-
     settings = settings_of(config, model)
     name = settings.judge.model or ""
     items = planned(repeat, attacks)
@@ -69,8 +67,6 @@ def check(
         interrupted = True
     found = sheet(name, len(items), asked[0].replies, asked[0].spent)
     if as_json or format_ is given.RunFormat.json:
-        import json
-
         write_json(json.dumps(found.to_dict()))
     else:
         _print(found, console())
@@ -80,13 +76,11 @@ def check(
         raise typer.Exit(1)
 
 
+judge.command("align")(align)
+
+
 def settings_of(path: Path | None, model: str | None) -> Config:
     """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.config import secret
-    from pandaeval_collector.jobs import check_installed
-
     given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
@@ -97,15 +91,7 @@ def settings_of(path: Path | None, model: str | None) -> Config:
 
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._output import progress
-    from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError
-    from pandaeval_collector.jobs.outcome import cure_of
-    from pandaeval_collector.judge.call import CallFailedError
-    from pandaeval_collector.runs.judges import hasty_judge
-    from pandaeval_collector.runs.settings import judge
-
-    configured, name = judge(settings), settings.judge.model or ""
+    configured, name = judge_settings(settings), settings.judge.model or ""
     assert configured is not None
 
     async def ask(told: Callable[[int], None]) -> None:
@@ -123,8 +109,6 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
 
 
 def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:
-    from pandaeval_collector.jobs.check.questions import forecast
-
     expected = forecast(items, price)
     cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
     return (
@@ -134,10 +118,6 @@ def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:
 
 
 def _print(found: Sheet, out: Console) -> None:
-    from rich.text import Text
-
-    from pandaeval_collector.cli._output import safe, table
-
     columns = ("probe", "question", "n", "figure", "95 %", "needed", "")
     rows = [
         (p.name, p.asks, f"{p.n} {p.unit}", p.figure, _interval(p.low, p.high), p.needed, _mark(p))
@@ -158,8 +138,6 @@ def _print(found: Sheet, out: Console) -> None:
 
 
 def _mark(probe: Probe) -> object:
-    from rich.text import Text
-
     if probe.passed:
         return Text("pass", style="green")
     return Text("FAIL" if probe.n else "-", style="bold red")

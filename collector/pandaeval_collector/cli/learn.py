@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
-
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
-    from pandaeval_collector.pipeline.line.decision import Conclusion
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.trials.learning import LabelledRuns, RunVerdict
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("learn")(learn)
+from pandaeval_collector.cli._tables import print_problems
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.settings import learned_folder, learning_evaluator
+from pandaeval_collector.store import people
+from pandaeval_collector.trials.labels.files import read_labels
+from pandaeval_collector.trials.learning import (
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    learned,
+    of_judge,
+    of_people,
+)
 
 
 @run_source
@@ -53,16 +65,6 @@ def learn(
     It takes 40 labelled runs of an agent, 8 of them good and 8 bad. A model is kept only where it tells problems, among
     runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
     """
-    from dataclasses import asdict
-
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.front import close_rules
-    from pandaeval_collector.runs.settings import learned_folder, learning_evaluator
-    from pandaeval_collector.trials.learning import keep, labelled_runs, learned
-
     settings = resolve_config(config).config
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
@@ -119,12 +121,6 @@ class _FileRuns:
 
 
 def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names, opened_folder
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.files import read_labels
-    from pandaeval_collector.trials.learning import of_judge, of_people
-
     if labels is not None:
         return list(of_people(read_labels(labels, metric_names(config)).labels))
     if store is None:
@@ -145,10 +141,6 @@ def _print(
     folder: Path,
     dry_run: bool,
 ) -> None:
-    from rich.text import Text
-
-    from pandaeval_collector.cli._output import console, many, table
-
     out = console()
     if not outcomes:
         out.print(f"{many(verdicts, 'verdict')}, and none about a session (or a trace without one) among these runs")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from pandaeval_collector.analysis.embedding import Bands, load
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.embedding import Bands
-    from pandaeval_collector.scoring.metric import Metric
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("metrics")(metrics)
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._metrics_cost import print_costs
+from pandaeval_collector.cli._metrics_page import metrics_page
+from pandaeval_collector.cli._output import console, print_json, table
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.registry import registry
 
 
 def metrics(
@@ -35,25 +35,14 @@ def metrics(
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
-    from pandaeval_collector.analysis.embedding import load
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import console, print_json, table
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
-
     resolved = resolve_config(config).config
     if cost:
-        from pandaeval_collector.cli._metrics_cost import print_costs
-
         if name is not None:
             raise UserError(f"--cost tells what each metric takes: leave {name} out")
         return print_costs(cost, resolved, format_ is given.RunFormat.json)
     known = registry(resolved.metrics.modules)
     bands = load("embedded").bands
     if page:
-        from pandaeval_collector.cli._metrics_page import metrics_page
-
         typer.echo(metrics_page(known, bands), nl=False)
         return
     out = console()

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
+import orjson
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._output import OutputFile, console, table, write_json_line
+from pandaeval_collector.show.report.passk import page
+from pandaeval_collector.trials.passk.attempts import trials
+from pandaeval_collector.trials.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    case_row,
+    figures,
+    suite_objects,
+    suite_row,
+    task_results,
+    worst_first,
+)
 
 
 class FigureFormat(StrEnum):
@@ -25,11 +40,6 @@ class Per(StrEnum):
 
     case = "case"
     conversation = "conversation"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("passk")(passk)
 
 
 def passk(
@@ -55,27 +65,11 @@ def passk(
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
-    from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import OutputFile, console, table
-    from pandaeval_collector.trials.passk.attempts import trials
-    from pandaeval_collector.trials.passk.figures import (
-        CASE_HEAD,
-        SUITE_HEAD,
-        case_row,
-        figures,
-        suite_objects,
-        suite_row,
-        task_results,
-        worst_first,
-    )
-
     ks = numbers(k)
     results = list(result_lines(file))
     found = figures(trials(results, metric, per.value if per else None), ks)
     with OutputFile(output) as target:
         if format_ is FigureFormat.html:
-            from pandaeval_collector.show.report.passk import page
-
             target.write(page(found, str(file)))
         elif format_ is FigureFormat.json:
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
@@ -95,8 +89,6 @@ def passk(
 
 def numbers(text: str) -> Sequence[int]:
     """Returns the numbers of trials in the option ``--k``, each once, in order. Raises ``UserError``."""
-    from pandaeval_collector.base.errors import UserError
-
     try:
         found = sorted({int(each) for each in text.split(",") if each.strip()})
     except ValueError:
@@ -108,9 +100,5 @@ def numbers(text: str) -> Sequence[int]:
 
 def write_lines(objects: Sequence[object], target: TextIO) -> None:
     """Writes each object as a line of JSON."""
-    import orjson
-
-    from pandaeval_collector.cli._output import write_json_line
-
     for each in objects:
         write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.judge.rubric import Guidance
-    from pandaeval_collector.scoring.metric import Metric
-    from pandaeval_otel.model import Trace
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("prompts")(prompts)
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.cli._prompts import of_failures, sent, shared
+from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.judge.rubric import TOGETHER, Guidance, guidance
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.trace import is_genai
 
 
 def prompts(
@@ -37,15 +39,6 @@ def prompts(
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
     """
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.untrusted.printable import printable
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._prompts import of_failures, sent, shared
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.judge.rubric import TOGETHER
-    from pandaeval_collector.scoring.registry import registry
-
     settings = resolve_config(config).config
     known = registry(settings.metrics.modules)
     judged = {key: metric for key, metric in known.items() if metric.kind == "llm"}
@@ -83,9 +76,6 @@ def prompts(
 
 def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
     """Returns the adopted guidelines for the metric, those for the trace's agent included."""
-    from pandaeval_collector.judge.rubric import Guidance, guidance
-    from pandaeval_collector.runs.judging_files import adopted, read_guidelines
-
     if settings.judge.guidelines is None or not metric.rubrics:
         return Guidance()
     held = adopted(read_guidelines(Path(settings.judge.guidelines)))
@@ -93,11 +83,6 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 
 
 def _first_trace(name: str) -> Trace:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._inputs import requests
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_otel.normal.trace import is_genai
-
     with FileRun(None) as run:
         for request in requests([name]):
             run.add(request)

@@ -11,17 +11,20 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._config import StoreFolder, given
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._output import OutputFile, console, progress
+from pandaeval_collector.cli._report import default_file
+from pandaeval_collector.cli._stored_report import write_stored
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import parse_where
+from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
 
 _LIMIT_S = 120.0
 """Time limit of reading one page of the list: only the caller waits for it."""
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report")(report)
 
 
 def report(
@@ -41,15 +44,6 @@ def report(
 
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import OutputFile, console, progress
-    from pandaeval_collector.cli._report import default_file
-    from pandaeval_collector.cli._stored_report import write_stored
-    from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
-    from pandaeval_collector.store.finding import Finder
-    from pandaeval_collector.store.wanted import Wanted
-
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
     settings = resolve_config(config, given(store)).config
     folder = Path(settings.store.path)
@@ -74,9 +68,6 @@ def report(
 
 
 def _since_ms(text: str | None) -> int | None:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.section.types import parse_duration
-
     if text is None:
         return None
     try:

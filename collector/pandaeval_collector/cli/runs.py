@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import (
     Api,
     ApiClient,
@@ -31,17 +33,10 @@ _MOST_NAME = 200
 _INTERRUPTED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
-    for name, command in (
-        *(("start", start), ("list", list_), ("show", show), ("watch", watch), ("cancel", cancel)),
-        *(("retry", retry), ("results", results), ("compare", compare)),
-    ):
-        runs.command(name)(command)
-    app.add_typer(runs, name="runs")
+runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
 
 
+@runs.command("start")
 @given.filtered()
 @given.run_options
 @at_work
@@ -56,8 +51,6 @@ def start(
     place: WorkPlace,
 ) -> None:
     """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
-    from pandaeval_collector.cli import _listings as listings
-
     _check(place.store, run.emit, detach, from_)
     body = run.body(filters)
     with place.working(new=bool(from_)) as api:
@@ -84,6 +77,30 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
         raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
+@runs.command("list")
+@placed
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
+) -> None:
+    """List runs, newest first."""
+    with place.looking() as api:
+        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
+    listings.show(runs, listings.RUNS, format_)
+
+
+@runs.command("show")
+@placed
+def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
+    """Show a run: how far it is, what it found, what failed."""
+    with place.looking() as api:
+        run = api.get(f"/runs/{run_id}")
+    listings.show_one(run, listings.tell_run, format_)
+
+
+@runs.command("watch")
 @at_collector
 def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
@@ -92,8 +109,6 @@ def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None
 
 
 def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
-    from pandaeval_collector.cli import _listings as listings
-
     try:
         if isinstance(api, LocalApi):
             api.begin(run_id)
@@ -109,31 +124,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
     listings.show_one(run, listings.tell_run, format_)
 
 
-@placed
-def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
-    format_: given.Format = given.TABLE,
-    *,
-    place: Place,
-) -> None:
-    """List runs, newest first."""
-    from pandaeval_collector.cli import _listings as listings
-
-    with place.looking() as api:
-        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    listings.show(runs, listings.RUNS, format_)
-
-
-@placed
-def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
-    """Show a run: how far it is, what it found, what failed."""
-    from pandaeval_collector.cli import _listings as listings
-
-    with place.looking() as api:
-        run = api.get(f"/runs/{run_id}")
-    listings.show_one(run, listings.tell_run, format_)
-
-
+@runs.command("cancel")
 @at_work
 def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     """End a run early; what is done stays."""
@@ -142,6 +133,7 @@ def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
 
+@runs.command("retry")
 @at_work
 def retry(
     run_id: _Id,
@@ -161,6 +153,7 @@ def retry(
         _wait(api, run_id, format_, place.store)
 
 
+@runs.command("results")
 @placed
 def results(
     run_id: _Id,
@@ -171,9 +164,6 @@ def results(
     place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
-    from pandaeval_collector.cli import _listings as listings
-    from pandaeval_collector.cli._output import print_json
-
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ is given.RunFormat.json:
@@ -181,6 +171,7 @@ def results(
         listings.show([*found], listings.RESULTS)
 
 
+@runs.command("compare")
 @placed
 def compare(
     a: Annotated[str, typer.Argument(help="Id of a run.")],
@@ -190,8 +181,6 @@ def compare(
     place: Place,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, listings.tell_comparison, format_)

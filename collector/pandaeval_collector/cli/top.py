@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("top")(top)
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.cli._terminal import guarded
+from pandaeval_collector.cli._top_view import view
+from pandaeval_collector.show.api.client import AskError
 
 
 def top(
@@ -30,13 +31,6 @@ def top(
 
     Ends with Ctrl-C.
     """
-    import contextlib
-    from datetime import UTC, datetime, timedelta
-
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._run_place import Api
-    from pandaeval_collector.cli._top_view import view
-
     out = console()
     with Api(url, token_env) as api:
 
@@ -55,14 +49,6 @@ def top(
 
 def _watch(look: Callable[[], list[RenderableType]], every: float, out: Console) -> None:
     """Shows and renews the view. Raises ``AskError`` if the first look fails; shows later errors and goes on."""
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.cli._terminal import guarded
-    from pandaeval_collector.show.api.client import AskError
-
     shown = look()
     with Live(Group(*shown), console=out, screen=True, auto_refresh=False) as live, guarded():
         while True:

@@ -14,13 +14,13 @@ from pandaeval_collector.base.section import (
     EnvName,
     FilePath,
     PositiveDuration,
+    ReplyFormat,
     Section,
     Share,
     Text,
     Url,
     group,
 )
-from pandaeval_collector.base.section.types import ReplyFormat
 
 _RESERVED = frozenset(
     {"model", "messages", "api_key", "api_base", "base_url", "timeout", "max_tokens", "max_completion_tokens"}

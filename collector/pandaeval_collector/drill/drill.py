@@ -35,9 +35,8 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Known:
-    """A run that was read: its ids and what its metrics said."""
+    """A run that was read: its session and what its metrics said."""
 
-    trace_id: str
     session: str
     results: list[Result] = field(default_factory=list)
 
@@ -100,12 +99,20 @@ class Drill:
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
         copies scored and of all."""
-        self._score_originals()
-        chosen = self._chosen()
+        for result in self._file.results():
+            unit = result.unit
+            if unit.level in ("trace", "turn"):
+                if unit.trace_id not in self._runs:
+                    session = unit.session_id or unit.trace_id
+                    self._runs[unit.trace_id] = _Known(session)
+                    self._sessions[session].append(unit.trace_id)
+                self._runs[unit.trace_id].results.append(result)
+        good = {trace_id: run for trace_id, run in self._runs.items() if self._is_good(trace_id, run.session)}
+        chosen = sorted(id_ for id_, run in good.items() if not any(each.success is False for each in run.results))
+        Random(self._seed).shuffle(chosen)
         tally = Tally(self._faults, len(self._runs), len(chosen))
-        for run in self._runs.values():
-            if self._is_good(run.trace_id, run.session):
-                tally.untouched(run.results)
+        for run in good.values():
+            tally.untouched(run.results)
         total = len(chosen) * len(self._faults)
         done = 0
         for copies, refused in self._rounds(chosen, tally):
@@ -114,37 +121,20 @@ class Drill:
                 before = self._runs[original.trace_id].results
                 outcome = CopyOutcome.of(original, before, results, copy.planted)
                 tally.add(copy.fault, outcome)
-                self._note(copy, outcome, results)
+                kept = self.kept[copy.fault]
+                if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
+                    copy.noticed, copy.results = outcome.noticed, results
+                    kept.append(copy)
             done += len(copies) + refused
             on_done(min(done, total), total)
         return tally
-
-    def _score_originals(self) -> None:
-        for result in self._file.results():
-            unit = result.unit
-            if unit.level not in ("trace", "turn"):
-                continue
-            if unit.trace_id not in self._runs:
-                session = unit.session_id or unit.trace_id
-                self._runs[unit.trace_id] = _Known(unit.trace_id, session)
-                self._sessions[session].append(unit.trace_id)
-            self._runs[unit.trace_id].results.append(result)
-
-    def _chosen(self) -> list[str]:
-        """Returns the ids of runs that look good, in an order that depends on the seed alone."""
-        found = sorted(
-            run.trace_id
-            for run in self._runs.values()
-            if not any(result.success is False for result in run.results) and self._is_good(run.trace_id, run.session)
-        )
-        Random(self._seed).shuffle(found)
-        return found
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
         """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
         wanted = dict.fromkeys(self._faults, self._most)
         queues = self._queues(chosen)
-        others = self._answers(chosen)
+        traces = [self._trace(each) for each in chosen[:_OTHERS]]
+        others = [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
         while queues:
             copies: list[Judgeable] = []
             refused = 0
@@ -207,10 +197,6 @@ class Drill:
         session = self._runs[trace_id].session
         return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
 
-    def _answers(self, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        traces = [self._trace(each) for each in chosen[:_OTHERS]]
-        return [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
-
     def scored_again(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
@@ -229,12 +215,6 @@ class Drill:
             waiting = [copy for copy in waiting if copy not in first.values()]
             for copy, results in self._scored([*first.values()], line):
                 yield copy, before[copy.subject.trace.trace_id], results
-
-    def _note(self, copy: Judgeable, outcome: CopyOutcome, results: Sequence[Result]) -> None:
-        kept = self.kept[copy.fault]
-        if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
-            copy.noticed, copy.results = outcome.noticed, results
-            kept.append(copy)
 
     def _scored(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]

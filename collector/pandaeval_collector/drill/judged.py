@@ -17,7 +17,6 @@ from pandaeval_collector.drill.drill import Drill, Judgeable
 from pandaeval_collector.drill.tally import NoticedShare
 from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.filerun import FileRun
@@ -76,9 +75,11 @@ class JudgedDrill:
             prices = run.prices()
         for _ in self._drill.scored_again(copies, lambda where: self._line(where, counter)):
             pass
-        counted = counter.counted
-        tokens = counted.prompt_tokens + counted.completion_tokens
-        return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
+        counted, usd = counter.counted, None
+        if {*counted.models} <= {*prices}:
+            used = [(prices[model], into, out) for model, (_, into, out) in counted.models.items()]
+            usd = sum(into * price.into + out * price.out for price, into, out in used)
+        return DrillForecast(len(copies), counted.calls, counted.prompt_tokens + counted.completion_tokens, usd)
 
     def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
         """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
@@ -117,12 +118,6 @@ class JudgedDrill:
         limits = replace(self._judge.limits, daily_usd=most)
         judge = replace(self._judge, limits=limits, retest=0.0, second=None)
         return FileRun(self._scorer, self._rules, judge, self._environ, where=where, instead=instead)
-
-
-def _cost(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, Price]) -> float | None:
-    if not {*models} <= {*prices}:
-        return None
-    return sum(into * prices[model].into + out * prices[model].out for model, (_, into, out) in models.items())
 
 
 @dataclass(slots=True)

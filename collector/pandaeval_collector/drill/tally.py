@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
@@ -258,19 +258,14 @@ class NoticedLess:
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
     """Finds the credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests,
     which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
-    pairs = [*_pairs(before, now)]
+    pairs = [
+        NoticedLess(
+            name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)
+        )
+        for name, told in before["faults"].items()
+        if (found := now.faults.get(name)) is not None and found.wrong and found.n
+        for metric, share in told["by_metric"].items()
+        if share["n"]
+    ]
     limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
     return [pair for pair in pairs if pair.standard_score > limit]
-
-
-def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
-    for name, told in before["faults"].items():
-        found = now.faults.get(name)
-        for metric, share in told["by_metric"].items():
-            if found is not None and found.wrong and found.n and share["n"]:
-                yield NoticedLess(
-                    name,
-                    metric,
-                    NoticedShare(share["hits"], share["n"]),
-                    NoticedShare(found.by_metric[metric], found.n),
-                )

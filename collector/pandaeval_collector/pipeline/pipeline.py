@@ -65,11 +65,13 @@ class Pipeline:
         self._listeners = [on_results] if on_results is not None else []
         self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
+        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
         self._intake = Intake(
             store,
             self._traces,
             telemetry,
             clock,
+            self._sessions.sessions,
             self.end_session,
             lambda: self._committer.stopping,
             labels,
@@ -84,7 +86,6 @@ class Pipeline:
             timing.judged,
             timing.keep_bytes,
         )
-        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
         self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self._task: asyncio.Task[None] | None = None
@@ -165,7 +166,7 @@ class Pipeline:
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return self._sessions.is_open(session_id)
+        return session_id in self._sessions.sessions
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
@@ -249,7 +250,6 @@ class Pipeline:
                 look_at = now + _LOOK_S
                 await self._committer.or_left(self._sessions.compare_due(), "comparisons")
                 await self._committer.or_left(self._sessions.close_due(now), "sessions")
-                await self._committer.or_left(self._sessions.score_so_far(now), "scores of open sessions")
             if now >= upkeep_at:
                 upkeep_at = now + self.timing.upkeep
                 self._upkeep.begin()

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
+    by_metric,
     enabled_metrics,
-    judge_models,
-    judge_samples,
     metric_thresholds,
 )
 from pandaeval_collector.config.sections_judge import JudgeParameters
@@ -115,7 +114,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         return None
     selection = Selection(
         share=judge.sample,
-        shares=judge_samples(config, names),
+        shares=by_metric(config.judge.samples, names),
         when=judge.when,
         agents=frozenset(judge.only.agents),
         services=frozenset(judge.only.services),
@@ -141,7 +140,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
 def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
     own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
-    return {**own, **judge_models(config, names)}
+    return {**own, **by_metric(config.judge.models, names)}
 
 
 def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:

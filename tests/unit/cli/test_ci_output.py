@@ -13,10 +13,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._gates import GateOutcome
-from pandaeval_collector.cli._gating import severity_gate
-from pandaeval_collector.cli._github import AnnotationTarget, add_summary, commands, wanted
-from pandaeval_collector.cli._junit import write_junit
+from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
+from pandaeval_collector.cli._gates import GateOutcome, severity_gate
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.store.failures import Failure, RootCause

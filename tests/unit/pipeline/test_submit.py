@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.pipeline.submitted import SessionEndings
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_otel.assembly import CloseRules
@@ -207,15 +207,15 @@ class TestSessionEnds:
             assert line.store.reads.newest_seq() == before
 
     def test_endings_forget_what_is_done(self) -> None:
-        endings = SessionEndings()
-        endings.opened(b"1", "s")
-        endings.opened(b"1", "s")
-        endings.opened(b"2", "s")
-        endings.opened(b"3", "")
-        assert not endings.end("s")
+        endings = OpenSessions(Timing(), lambda ids: ())
+        endings.expect(b"1", "s")
+        endings.expect(b"1", "s")
+        endings.expect(b"2", "s")
+        endings.expect(b"3", "")
+        assert not endings.may_end("s")
         assert [endings.decided(trace_id) for trace_id in (b"3", b"1", b"1", b"2")] == [None, None, None, "s"]
-        assert endings.end("s")
-        endings.opened(b"4", "s")
+        assert endings.may_end("s")
+        endings.expect(b"4", "s")
         assert endings.decided(b"4") is None
         assert (endings._session_of, endings._undecided, endings._ending) == ({}, {}, set())
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from pandaeval_collector.base.errors import UserError, installation
-from pandaeval_collector.base.section.types import EnvName, Section, Text
+from pandaeval_collector.base.section import EnvName, Section, Text
 
 _OURS = frozenset(
     {"bootstrap.servers", "group.id", "group.instance.id", "sasl.password", "enable.auto.commit", "auto.offset.reset"}

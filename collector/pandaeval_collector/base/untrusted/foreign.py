@@ -26,24 +26,21 @@ _DEPTH, _MOST = 4, 2
 def plain_error(text: str) -> str:
     """Shortens an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
     it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
-    line = unwrapped(" ".join(_without_stack(text).split()))
+    before, stack, after = text.partition(_TRACEBACK)
+    if stack:
+        lines = [line for line in after.splitlines() if line.strip()]
+        text = before if before.strip() else lines[-1] if len(lines) > 1 else text
+    line = unwrapped(" ".join(text.split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def unwrapped(line: str) -> str:
     """Replaces an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
-    if brace and (said := ": ".join(_said(_object(line[len(before) :])))):
+    texts = dict.fromkeys(_texts(_object(line[len(before) :]), _DEPTH)) if brace else ()
+    if said := ": ".join([" ".join(text.split()) for text in texts][:_MOST]):
         return f"{before.rstrip()} {said}" if before.strip() else said
     return line
-
-
-def _without_stack(text: str) -> str:
-    before, stack, after = text.partition(_TRACEBACK)
-    if not stack:
-        return text
-    lines = [line for line in after.splitlines() if line.strip()]
-    return before if before.strip() else lines[-1] if len(lines) > 1 else text
 
 
 def _object(text: str) -> Any:
@@ -57,13 +54,8 @@ def _object(text: str) -> Any:
     return None
 
 
-def _said(value: Any) -> list[str]:
-    """Returns the first few different texts that say what went wrong, outermost first."""
-    found = dict.fromkeys(_texts(value, _DEPTH))
-    return [" ".join(text.split()) for text in found][:_MOST]
-
-
 def _texts(value: Any, depth: int) -> Iterator[str]:
+    """Yields the texts that say what went wrong, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:

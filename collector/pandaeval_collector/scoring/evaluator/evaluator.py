@@ -17,9 +17,8 @@ from typing import Any
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.result import Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit

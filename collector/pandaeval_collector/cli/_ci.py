@@ -1,4 +1,4 @@
-"""What came of a run where GitHub Actions shows it: annotations on the run, and the job's summary."""
+"""What came of a run as JUnit XML, which CI systems show as tests: thresholds, failure groups and metrics."""
 
 from __future__ import annotations
 
@@ -8,12 +8,78 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TextIO
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-if TYPE_CHECKING:
-    from pandaeval_collector.cli._gates import GateOutcome
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.cli._gates import GateOutcome
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
+
+
+def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
+    """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
+    measured; a failure group fails from the severity ``least`` on; a metric without a configured threshold passes and
+    states its mean."""
+    of_thresholds = [gate for gate in gates if gate.key != "failures"]
+    gated = {gate.key for gate in of_thresholds}
+    values = summary.values()
+    suites = {
+        "thresholds": [_threshold(gate) for gate in of_thresholds],
+        "failures": [_group(group, least) for group in summary.groups],
+        "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
+    }
+    write_suites(target, suites)
+
+
+def write_gate(target: TextIO, gate: GateOutcome) -> None:
+    """Writes one gate alone, as a suite of one test."""
+    write_suites(target, {"thresholds": [_threshold(gate)]})
+
+
+def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:
+    """Writes a JUnit document of suites: test cases by the name of their suite."""
+    root = Element("testsuites", name="pandaeval")
+    for name, cases in suites.items():
+        failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
+        counts = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
+        SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
+    indent(root)
+    target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
+
+
+def _case(suite: str, name: str) -> Element:
+    return Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
+
+
+def _threshold(gate: GateOutcome) -> Element:
+    case = _case("thresholds", gate.key)
+    if not gate.passed:
+        failure = SubElement(case, "failure", message=for_xml(gate.text), type="threshold")
+        failure.text = for_xml("\n".join((gate.text, *gate.examples)))
+    elif gate.text:
+        SubElement(case, "skipped", message=for_xml(gate.text))
+    return case
+
+
+def _group(group: RootCause, least: str) -> Element:
+    case = _case("failures", f"[{group.severity}] {group.title}")
+    places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
+    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    if least and at_least(group.severity, least):
+        failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
+        failure.text = told
+    else:
+        SubElement(case, "system-out").text = told
+    return case
+
+
+def _metric(key: str, value: float) -> Element:
+    case = _case("metrics", key)
+    SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
+    return case
+
 
 _MOST = 10
 """GitHub shows so many annotations of a kind for one step."""
@@ -42,8 +108,6 @@ def wanted(asked: AnnotationTarget, environ: Mapping[str, str]) -> bool:
 def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: str | None) -> Iterator[str]:
     """Yields workflow commands, one a line: an error for each gate that failed and each group of failures that fails
     the run, a warning for each other group, a notice for each threshold that could not be measured."""
-    from pandaeval_collector.store.failures.failure import at_least
-
     found: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     for gate in gates:
         if gate.text and gate.key != "failures":

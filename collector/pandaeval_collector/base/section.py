@@ -1,5 +1,6 @@
-"""Durations, sizes and the other kinds of value that keys hold: each says what is wrong in words a person can act
-on."""
+"""What a section of the configuration is made of, for whoever has settings: our own parts, and exporters of third
+parties. Values are checked, shown, documented and read from the environment by what their fields say here: durations,
+sizes and other kinds, each of which says what is wrong in words a person can act on."""
 
 from __future__ import annotations
 
