@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from pandaeval_collector.app.doors import Doors
-from pandaeval_collector.app.judge_process import JudgeProcess, start_judge
+from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
@@ -122,7 +123,7 @@ class Collector:
         judge = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
         self._ready["pipeline"] = True
         if readers and judge is not None:
-            readers[0].on_share = judge.share
+            readers[0].on_share = partial(judge.tell, "share")
         for reader in readers:
             reader.start()
             self._parts.push_async_callback(reader.stop)
@@ -148,12 +149,7 @@ class Collector:
         return line
 
     def _reader(
-        self,
-        store: Store,
-        watching: Watching,
-        pipeline: Pipeline,
-        line: LineProcesses,
-        judge: JudgeProcess | None,
+        self, store: Store, watching: Watching, pipeline: Pipeline, line: LineProcesses, judge: Calls | None
     ) -> ReaderProcess:
         async def emitted(results: bytes, batch: RunBatch) -> None:
             await pipeline.commit(lambda: line.decide("emitted", results, batch))

@@ -54,7 +54,7 @@ _RELAY_S = 2.0
 
 def application(reads: Reads, work: Work, runs: Runs | None = None, address: str | None = None) -> ASGIApp:
     """Returns what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
-    api = api_app(reads, work, installed_version() or "0", None if runs is None else lambda: runs)
+    api = api_app(reads, work, installed_version() or "0", runs)
     at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

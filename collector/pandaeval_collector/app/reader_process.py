@@ -14,7 +14,6 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
-from pandaeval_collector.app.judge_process import JudgeProcess
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
@@ -45,7 +44,7 @@ class ReaderProcess:
         store: Store,
         session_now: Callable[[str], Any],
         emitted: Callable[[bytes, RunBatch], Any],
-        judge: JudgeProcess | None = None,
+        judge: Calls | None = None,
     ) -> None:
         """``session_now``: see :meth:`pandaeval_collector.pipeline.watching.Watching.session_now`; ``emitted``: files a
         batch of a run whose results are exported."""
@@ -62,8 +61,8 @@ class ReaderProcess:
             "measured": partial(telemetry.take_in, "reader"),
         }
         if judge is not None:
-            handlers["complete"] = lambda _, call: judge.complete(call)
-            handlers["prices"] = lambda _: judge.prices()
+            handlers["complete"] = lambda _, call: judge.ask("complete", call)
+            handlers["prices"] = lambda _: judge.ask("prices")
         count, setup = partial(telemetry.add, "pandaeval.readers"), (config, store.clock)
         self.calls = Calls(
             "the reader", MODULE, setup, environ, count=count, handlers=handlers, keep=True, backoff=Backoff(1.0)

@@ -173,7 +173,7 @@ class LocalApi(ApiClient):
         self._reads = Reads(Finder(store.path))
         self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:

@@ -350,7 +350,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)

@@ -21,12 +21,12 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, secret
-from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_collector.jobs.check.plan import CheckItem
 from pandaeval_collector.jobs.check.questions import forecast
 from pandaeval_collector.jobs.check.sheet import Probe
 from pandaeval_collector.jobs.outcome import cure_of
+from pandaeval_collector.jobs.setup import check_installed
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.judges import hasty_judge

@@ -47,7 +47,7 @@ from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
 if TYPE_CHECKING:
-    from pandaeval_collector.jobs import JudgeConfig
+    from pandaeval_collector.jobs.setup import JudgeConfig
     from pandaeval_collector.runs.filejudge import FileJudge
 
 _BATCH = 128

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Patience, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Places

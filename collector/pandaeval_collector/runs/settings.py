@@ -25,7 +25,7 @@ from pandaeval_collector.trials.labels.calibration import read, thresholds
 from pandaeval_collector.trials.learning import FOLDER
 
 if TYPE_CHECKING:
-    from pandaeval_collector.jobs import JudgeConfig
+    from pandaeval_collector.jobs.setup import JudgeConfig
 
 
 def file_workers() -> int:
@@ -164,7 +164,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.jobs import JudgeConfig, Limits
+    from pandaeval_collector.jobs.setup import JudgeConfig, Limits
     from pandaeval_collector.judge.client import JudgeProcessSetup
 
     given = config.judge

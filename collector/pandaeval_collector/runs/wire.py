@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
 
