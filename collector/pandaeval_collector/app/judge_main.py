@@ -94,7 +94,7 @@ class JudgeServer:
                 self._longest_wait = await self._front.ask("longest_wait")
                 await asyncio.sleep(RELAY_SECONDS)
                 self._front.tell("measured", self._telemetry.relay())
-        except Exception:
+        except Exception:  # noqa: BLE001
             _log.exception("the judge cannot go on; it is started again")
             os._exit(1)
 

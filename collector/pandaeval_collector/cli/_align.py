@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from pandaeval_collector.jobs.check import METRIC, CheckRun, Sheet, planned, she
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.runs.aligning import FileJudging, judged
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judges import hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
 from pandaeval_collector.runs.settings import judge
@@ -170,7 +172,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with hasty_judge(configured, judging.environ) as found:
-            asked = Judge(Desk(found.caller, Forgetful()), disagreements(errors), name)
+            asked = Judge(Desk(found, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
             except (NoVerdictError, CallFailedError, OverBudgetError) as error:
@@ -202,7 +204,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
     async def ask() -> CheckRun:
         async with hasty_judge(configured, judging.environ) as found:
-            run = CheckRun(found.caller, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
+            run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
             await run.run(items)
             return run
 
@@ -216,9 +218,10 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
-        with Drill(lambda where, each=each: judging.opened(each, where), chosen, copies) as run:  # type: ignore[misc]
+        rules = close_rules(judging.config)
+        with Drill(partial(judging.score, each), chosen, copies, rules=rules) as run:
             for request in judging.requests:
-                run.add(request)
+                run.files.add(request)
             tally = run.run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

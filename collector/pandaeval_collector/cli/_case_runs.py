@@ -14,7 +14,7 @@ from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import OutputFile
 from pandaeval_collector.cli._run_place import Api
 from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.cases.files import freeze, to_yaml
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.inspection import describe
@@ -86,7 +86,7 @@ def write_case(runs: Runs, id_: str, case: str, description: str, config: Path |
 
 
 def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests(files):
             run.add(request)
         return [describe(trace) for trace in run.traces() if is_wanted(trace)]

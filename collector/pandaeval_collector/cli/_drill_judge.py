@@ -10,7 +10,6 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.drill.drill import Drill
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 
@@ -22,7 +21,7 @@ def asked(
     returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
-    judged = JudgedDrill(drill, scorer, close_rules(settings), configured, os.environ, budget)
+    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
     out = console(stderr=True)
     try:
         wanted = [*chosen_copies(drill.kept, copies)]

@@ -15,9 +15,10 @@ from pandaeval_collector.cli._output import console, many, print_json, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 
 REST = "all else"
 _LOADING = 20
@@ -82,7 +83,7 @@ class CostsByUnit:
         )
 
 
-def _read(run: FileRun, given: Iterable[Request | BadLine]) -> None:
+def _read(run: TraceFiles, given: Iterable[Request | BadLine]) -> None:
     for request in given:
         run.add(request)
 
@@ -92,16 +93,16 @@ def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, 
     agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
     if "-" not in files:  # loading at first use is no metric's cost
-        with FileRun(scorer, close_rules(config)) as first:
+        with TraceFiles(close_rules(config)) as first:
             _read(first, islice(requests(files), _LOADING))
-            for _ in first.results():
+            for _ in replay(first, scorer):
                 pass
-    with FileRun(scorer, close_rules(config)) as run:
+    with TraceFiles(close_rules(config)) as run:
         _read(run, requests(files))
         embedded = CPU.seconds().get(EMBEDDING, 0.0)
         CPU.listener, before = heard.spent, time.process_time()
         try:
-            for _ in run.results(heard.decided):
+            for _ in replay(run, scorer, on_decided=heard.decided):
                 pass
         finally:
             CPU.listener = None

@@ -13,9 +13,10 @@ from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.config import Config, masked
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.store import Store
 
 _HOLDS, _FILES = "holds", "files"
@@ -40,10 +41,10 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
         seen.add(trace_id)
         return trace_id not in known
 
-    with FileRun(evaluator(_unscored(config)), close_rules(config), store=store, wants=is_new) as run:
+    with TraceFiles(close_rules(config), store=store, wants=is_new) as run:
         for request in requests(sources):
             run.add(request)
-        for _ in run.results():
+        for _ in replay(run, evaluator(_unscored(config))):
             pass
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
     pair = _pair(sources)

@@ -23,9 +23,10 @@ from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _PATIENCE_S = 50.0
@@ -82,7 +83,7 @@ def _check_writable(option: str, path: Path | None) -> None:
 
 def _note_failed_runs(summary: Summary) -> None:
     """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in _requests():
             run.add(request)
         summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
@@ -91,10 +92,12 @@ def _note_failed_runs(summary: Summary) -> None:
 def _write_report(path: Path) -> str:
     """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
     config = load(None, {})
-    with path.open("w", encoding="utf-8") as target, FileRun(evaluator(config), close_rules(config)) as run:
+    scorer = evaluator(config)
+    with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
         for request in _requests():
-            run.add(request)
-        return write_report(run, Summary(), target, (), None, made_of="recorded demo sessions")
+            files.add(request)
+        results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
+        return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 
 
 async def _run(folder: Path, results: Path) -> int:

@@ -22,8 +22,8 @@ from pandaeval_collector.cli.passk import write_lines
 from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import Fault, faults
 from pandaeval_collector.drill.tally import drops
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import page
@@ -82,20 +82,27 @@ def drill(
     before = None if baseline is None else baseline_of(baseline)
     chosen = _chosen(faults)
     settings = settings_of(config, model) if judge else resolve_config(config).config
-    scorer, rules = evaluator(settings), close_rules(settings)
+    scorer = evaluator(settings)
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
     with (
-        Drill(lambda where: FileRun(alone, rules, where=where), chosen, n, seed, keep=judged * judge) as run,
+        Drill(
+            lambda files, where: replay(files, alone, where=where),
+            chosen,
+            n,
+            seed,
+            keep=judged * judge,
+            rules=close_rules(settings),
+        ) as run,
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
         for request in source.requests():
-            run.add(request)
+            run.files.add(request)
         tally = run.run(on_done)
         if judge:
             sheet = asked(run, settings, scorer, judged, budget, dry_run)
             tally.judge = None if sheet is None else sheet.to_dict()
-        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        print_problems(console(stderr=True), run.files.read.problems, run.files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ is DrillFormat.json:
             write_lines([tally.to_dict()], target)

@@ -96,7 +96,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
 
     async def ask(told: Callable[[int], None]) -> None:
         async with hasty_judge(configured, os.environ) as found:
-            asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
+            asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             out.print(_forecast(items, (await found.prices()).get(name)))
             await asked[0].run(items)
 

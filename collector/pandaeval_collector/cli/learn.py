@@ -19,9 +19,11 @@ from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import learned_folder, learning_evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
 from pandaeval_collector.trials.labels.files import read_labels
 from pandaeval_collector.trials.learning import (
@@ -69,10 +71,10 @@ def learn(
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
+    with TraceFiles(close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
-        runs_read = _FileRuns(run)
+        runs_read = _ScoredRuns(run, learning_evaluator(settings))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
@@ -91,14 +93,14 @@ def learn(
         raise typer.Exit(1)
 
 
-class _FileRuns:
-    """Scores the runs of a file run once, and gives the facts and user of each to learning."""
+class _ScoredRuns:
+    """Scores the runs of files once, and gives the facts and user of each to learning."""
 
-    def __init__(self, run: FileRun) -> None:
+    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
         self._run = run
         self._alone: dict[str, Mapping[str, Any]] = {}
         self._users: dict[str, str] = {}
-        for _ in run.results(self._take):
+        for _ in replay(run, scorer, on_decided=self._take):
             pass
 
     def _take(self, decision: Conclusion) -> None:
@@ -114,7 +116,7 @@ class _FileRuns:
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
             return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.left_behind(unit)]
+        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
 
     def user(self, level: str, unit: str) -> str:
         return self._users.get(unit, "")

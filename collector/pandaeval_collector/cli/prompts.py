@@ -15,8 +15,8 @@ from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._prompts import of_failures, sent, shared
 from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, guidance
-from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
@@ -83,7 +83,7 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 
 
 def _first_trace(name: str) -> Trace:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([name]):
             run.add(request)
         for trace in run.traces():

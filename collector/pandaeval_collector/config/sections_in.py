@@ -144,8 +144,8 @@ class LineSection(Section):
 
     workers: Processes = Field(
         default=1,
-        description="Processes that read and score traces; there is always one, which also files them. Each takes a core "
-        "and memory of its own. auto: as many as there are cores, at most 3.",
+        description="Processes that read and score traces; there is always one, which also files them. Each takes a "
+        "core and memory of its own. auto: as many as there are cores, at most 3.",
     )
     timeout: PositiveDuration = Field(
         default=60.0,

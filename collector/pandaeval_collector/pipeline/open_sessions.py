@@ -22,7 +22,7 @@ _LOOK_S = 0.5
 """How often is looked whether judges have answered."""
 
 
-class State(Enum):
+class SessionState(Enum):
     """Where an open session is. What follows, closing, is noted apart, as the session may open anew meanwhile."""
 
     OPEN = auto()
@@ -42,7 +42,7 @@ class OpenSession:
 
     first_at: float
     last_at: float
-    state: State = State.OPEN
+    state: SessionState = SessionState.OPEN
     touches: int = 0
     over_at: float = 0.0
     trigger: Trigger = Trigger.IDLE
@@ -75,7 +75,7 @@ class OpenSessions:
         """Notes that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
         session that waits for judges and goes on was not over."""
         session = self._sessions.get(session_id)
-        if session is not None and session.state is State.AWAITING_JUDGE:
+        if session is not None and session.state is SessionState.AWAITING_JUDGE:
             if not goes_on:
                 return
             session = None
@@ -83,16 +83,16 @@ class OpenSessions:
             session = self._sessions[session_id] = OpenSession(now, now)
         session.last_at = now
         session.touches += 1
-        if session.state is State.QUIET:
-            session.state = State.OPEN
+        if session.state is SessionState.QUIET:
+            session.state = SessionState.OPEN
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
         """Ends a session, since its application says that it is over."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
-        if session.state is not State.AWAITING_JUDGE:
-            session.state = State.OVER
+        if session.state is not SessionState.AWAITING_JUDGE:
+            session.state = SessionState.OVER
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
@@ -108,16 +108,16 @@ class OpenSessions:
         later: list[str] = []
         while len(over) < _CLOSED and (session_id := self._deadlines.pop_due(now)) is not None:
             session = self._sessions[session_id]
-            if session.state is State.AWAITING_JUDGE:
+            if session.state is SessionState.AWAITING_JUDGE:
                 over.append(session_id)
             elif now >= self._over_at(session):
                 session.over_at = now
-                if session.state is not State.OVER:
+                if session.state is not SessionState.OVER:
                     at_age = now >= session.first_at + self._timing.session_max_age
                     session.trigger = Trigger.MAX_AGE if at_age else Trigger.IDLE
                 over.append(session_id)
             elif len(quiet) < _SCORED:
-                session.state = State.QUIET
+                session.state = SessionState.QUIET
                 quiet.append(session_id)
                 self._schedule(session_id)
             else:
@@ -191,7 +191,7 @@ class OpenSessions:
         for session_id in over:
             session = self._sessions[session_id]
             if session_id in pending and now < session.over_at + wait:
-                session.state = State.AWAITING_JUDGE
+                session.state = SessionState.AWAITING_JUDGE
                 # In step with all others that wait, so that one look-up is for all of them.
                 session.look_at = min((now // _LOOK_S + 1) * _LOOK_S, session.over_at + wait)
                 self._schedule(session_id)
@@ -213,14 +213,14 @@ class OpenSessions:
         return None if session is None else self._deadline(session)
 
     def _deadline(self, session: OpenSession) -> float:
-        if session.state is State.AWAITING_JUDGE:
+        if session.state is SessionState.AWAITING_JUDGE:
             return session.look_at
         quiet = self._timing.session_interim
-        if session.state is not State.OPEN or quiet is None:
+        if session.state is not SessionState.OPEN or quiet is None:
             return self._over_at(session)
         return min(self._over_at(session), session.last_at + quiet * (1 + session.touches // _MANY))
 
     def _over_at(self, session: OpenSession) -> float:
-        if session.state is State.OVER:
+        if session.state is SessionState.OVER:
             return session.last_at
         return min(session.last_at + self._timing.session_idle, session.first_at + self._timing.session_max_age)

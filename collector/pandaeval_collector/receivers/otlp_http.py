@@ -131,7 +131,11 @@ def otlp_http_app(
     async def export(signal: Signal, request: Request) -> Response:
         try:
             if names is not None:
-                _refuse_foreign_pages(request, names)
+                headers, host = request.headers, request.headers.get("host", "")
+                if not is_known_host(host, names):
+                    raise OthersHost(HOSTS_TOLD)
+                if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), names):
+                    raise OthersPage(ORIGIN_TOLD)
             media = media_type(request)
             accepted = await store(signal, request, media)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
@@ -155,21 +159,11 @@ def otlp_http_app(
     return Starlette(routes=[*exports, *routes], middleware=locks, exception_handlers={404: wrong_path})
 
 
-def _refuse_foreign_pages(request: Request, hosts: frozenset[str]) -> None:
-    headers, host = request.headers, request.headers.get("host", "")
-    if not is_known_host(host, hosts):
-        raise OthersHost(HOSTS_TOLD)
-    if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), hosts):
-        raise OthersPage(ORIGIN_TOLD)
-
-
 class _BearerAuth:
     """Refuses requests without the token before their body is read. Browsers that open the page ask for it."""
 
     def __init__(self, app: ASGIApp, token: str, outcomes: Outcomes) -> None:
-        self._app = app
-        self._token = token
-        self._outcomes = outcomes
+        self._app, self._token, self._outcomes = app, token, outcomes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -45,10 +45,7 @@ class HttpServer:
     ) -> None:
         crowd = Crowd(connections or http_connections())
         self._protocol = partial(_LimitedHeadProtocol, crowd=crowd, head_s=head_s, unread_s=unread_s)
-        self._app = app
-        self._address = address
-        self._setting = setting
-        self._tls = tls
+        self._app, self._address, self._setting, self._tls = app, address, setting, tls
         self._server: _Embedded | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -197,6 +194,15 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
 
 def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
+    options: dict[str, Any] = {}
+    if tls is not None:
+        tls.verify()
+        options = {
+            "ssl_certfile": str(tls.cert_file),
+            "ssl_keyfile": str(tls.key_file),
+            "ssl_ca_certs": str(tls.client_ca_file) if tls.client_ca_file else None,
+            "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca_file else ssl.CERT_NONE,
+        }
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -208,19 +214,7 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
-        **_tls_options(tls),
+        **options,
     )
     config.load()
     return config
-
-
-def _tls_options(tls: Tls | None) -> dict[str, Any]:
-    if tls is None:
-        return {}
-    tls.verify()
-    return {
-        "ssl_certfile": str(tls.cert_file),
-        "ssl_keyfile": str(tls.key_file),
-        "ssl_ca_certs": str(tls.client_ca_file) if tls.client_ca_file else None,
-        "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca_file else ssl.CERT_NONE,
-    }

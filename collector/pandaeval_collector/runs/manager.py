@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
-from pandaeval_collector.runs.wire import CallCount, TracesToScore
+from pandaeval_collector.runs.wire import CallCount
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
 
@@ -235,9 +234,8 @@ class Runs:
             assert judge is not None, "these metrics ask a judge"
             prices = await judge.prices()
             try:
-                scored = await process.score(TracesToScore(items)) if items else None
+                scored = await process.score(items) if items else None
             finally:
                 await process.close()
-                await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
             counted = (scored.counted if scored else None) or CallCount()
             return extrapolated(chosen, counted, len(items), prices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,13 +26,6 @@ class RunSetup:
     counting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TracesToScore:
-    """``items``: traces by number, each with the number of its session (0: none); all of a session come together."""
-
-    items: Sequence[tuple[int, int]]
-
-
 @dataclass(slots=True)
 class CallCount:
     """Counts the calls that a run would make, and tokens, by model; ``remembered``: answers that cost nothing."""
@@ -55,8 +47,8 @@ class CallCount:
 
 @dataclass(slots=True)
 class Scored:
-    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the results to
-    export, if the run exports any."""
+    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the
+    results to export, if the run exports any."""
 
     items: list[tuple[int, str]]
     results: list[RunResult]

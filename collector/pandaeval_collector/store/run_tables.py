@@ -31,7 +31,12 @@ def insert(
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
     """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
     for batch in batches:
-        _stand_beside(connection, batch)
+        if batch.beside:
+            added = connection.executemany(
+                "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
+                [(batch.run, no, session) for no, session in batch.beside],
+            ).rowcount
+            connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -51,19 +56,18 @@ def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
         )
 
 
-def _stand_beside(connection: sqlite3.Connection, batch: RunBatch) -> None:
-    if batch.beside:
-        added = connection.executemany(
-            "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
-            [(batch.run, no, session) for no, session in batch.beside],
-        ).rowcount
-        connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
-
-
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
     """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs; and
     those of standing runs that are about deleted traces. Returns how many rows."""
-    gone = _forget_standing(connection, limit)
+    gone = 0
+    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
+    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
+        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
+            gone += connection.execute(
+                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
+                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
+                (run, run, first, limit),
+            ).rowcount
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
         (before,),
@@ -76,19 +80,6 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
         if gone >= limit:
             break
         connection.execute("DELETE FROM runs WHERE no = ?", (no,))
-    return gone
-
-
-def _forget_standing(connection: sqlite3.Connection, limit: int) -> int:
-    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
-    gone = 0
-    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
-        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
-            gone += connection.execute(
-                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
-                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
-                (run, run, first, limit),
-            ).rowcount
     return gone
 
 

@@ -123,7 +123,7 @@ class MetricsExporter:
     async def _send(self, points: Sequence[Point], now: float) -> None:
         while points and not self._sink.left_alone:
             batch = points[: self._max_points]
-            request = await asyncio.to_thread(self._encoded, batch, now)
+            request = await asyncio.to_thread(self._envelope.request, metrics(batch, int(now * 1e9)))
             try:
                 response = await self._transport.send(request)
             except RefusedError as error:
@@ -136,9 +136,6 @@ class MetricsExporter:
                 self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
                 await self._series.shown(new_ones(batch), now)
             points = points[len(batch) :]
-
-    def _encoded(self, batch: Sequence[Point], now: float) -> bytes:
-        return self._envelope.request(metrics(batch, int(now * 1e9)))
 
     def _count_dropped(self, points: int, reason: str) -> None:
         self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")

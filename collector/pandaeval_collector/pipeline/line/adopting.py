@@ -22,7 +22,7 @@ class Adoption:
 
     def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
-        self._compared = frozenset(metric.name for metric in evaluator.compared)
+        self._compared = frozenset(metric.name for metric, reads in evaluator.dependent if reads.answers)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, GrownSession]:
         """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
@@ -115,6 +115,6 @@ def _digest(handed: Handed) -> str:
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
     """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
     known, told = unpack(old.body), unpack(new.body)
-    if not known.loop_evidence or old.session_id != (new.session_id or old.session_id):
+    if known.evidence is None or old.session_id != (new.session_id or old.session_id):
         return False
     return (known.digest, known.revision) == (told.digest, told.revision)

@@ -14,11 +14,12 @@ from pandaeval_collector.scoring.metric.contexts import (
     TraceSummary,
     TurnContext,
 )
-from pandaeval_collector.scoring.metric.declaration import Metric, SessionMetric, TraceMetric, TurnMetric
+from pandaeval_collector.scoring.metric.declaration import Metric, Reads, SessionMetric, TraceMetric, TurnMetric
 
 __all__ = [
     "EarlierOutput",
     "Metric",
+    "Reads",
     "SessionContext",
     "SessionMetric",
     "SessionSignal",

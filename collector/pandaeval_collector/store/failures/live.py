@@ -87,7 +87,24 @@ class LiveGroups:
                 if near and near[0].cosine >= (SURE if failure.cause else NEAR):
                     live = self._groups[near[0].id]
             if live is None:
-                live = self._new(failure)
+                row = FailureGroupRow(
+                    id=group_id(failure.result),
+                    metric=failure.metric,
+                    label=failure.label,
+                    title=failure.title,
+                    description=failure.reason,
+                    severity=failure.weight,
+                    agent=failure.agent,
+                    service=failure.service,
+                    text=failure.error or failure.reason,
+                    tool=failure.where,
+                    cause=failure.cause,
+                    count=0,
+                    first_at=0.0,
+                    last_at=0.0,
+                )
+                [vector] = self._vectors([_compared(failure)])
+                live = self._groups[row.id] = _Live(row, vector)
             if len(live.same) < _TEXTS:
                 live.same.add(_compared(failure))
             self._groups.move_to_end(live.row.id)
@@ -109,27 +126,6 @@ class LiveGroups:
         cosines = [float(each.vector @ vector) if each.vector.shape == vector.shape else 0.0 for each in rivals]
         found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
         return sorted(found, key=lambda each: -each.cosine)
-
-    def _new(self, failure: Failure) -> _Live:
-        row = FailureGroupRow(
-            id=group_id(failure.result),
-            metric=failure.metric,
-            label=failure.label,
-            title=failure.title,
-            description=failure.reason,
-            severity=failure.weight,
-            agent=failure.agent,
-            service=failure.service,
-            text=failure.error or failure.reason,
-            tool=failure.where,
-            cause=failure.cause,
-            count=0,
-            first_at=0.0,
-            last_at=0.0,
-        )
-        [vector] = self._vectors([_compared(failure)])
-        live = self._groups[row.id] = _Live(row, vector)
-        return live
 
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
@@ -163,19 +159,15 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
         return result
     row = groups.place(failure, result.failure_group)
     if is_new:
-        changes.failures.append(_added(row, failure, result))
+        at = result.time.timestamp()
+        example = {
+            "result": failure.result,
+            "trace_id": failure.trace_id,
+            "span_id": failure.span_id,
+            "session_id": failure.session_id,
+            "turn": failure.turn,
+            "reason": failure.reason,
+            "at": at,
+        }
+        changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
     return replace(result, failure_group=row.id, failure_severity=row.severity)
-
-
-def _added(row: FailureGroupRow, failure: Failure, result: Result) -> FailureGroupRow:
-    at = result.time.timestamp()
-    example = {
-        "result": failure.result,
-        "trace_id": failure.trace_id,
-        "span_id": failure.span_id,
-        "session_id": failure.session_id,
-        "turn": failure.turn,
-        "reason": failure.reason,
-        "at": at,
-    }
-    return replace(row, count=1, first_at=at, last_at=at, examples=(example,))

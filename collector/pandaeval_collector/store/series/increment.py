@@ -124,7 +124,11 @@ class Increment:
     def exemplars(self) -> dict[int, Exemplar]:
         """The last result observed in each bucket, by bucket index, as an example. Traces that the application did not
         sample give none, since nobody could open them."""
-        return {bucket: _exemplar(result, shown) for bucket, (result, shown) in self._shown.items()}
+        found = {}
+        for bucket, (result, shown) in self._shown.items():
+            value = shown if shown is not None else 1.0 if result.score is None else result.score
+            found[bucket] = Exemplar(value, result.unit.trace_id, result.unit.span_id, result.time_ns)
+        return found
 
 
 def increments(
@@ -158,8 +162,15 @@ def increments(
         evaluations.observe(1.0, result)
         if scores is not None and result.score is not None and result.id not in counted:
             scores.observe(result.score, result)
-        if result.success is False and result.run_id is None and result.id not in counted:
-            _observe_failure(result, labels, at)
+        is_new = result.success is False and result.run_id is None and result.id not in counted
+        if is_new and (failure := failure_of(result)) is not None:
+            attributes = filled(
+                ("pandaeval.failure.label", labels.admit("label", failure.label)),
+                ("pandaeval.failure.severity", result.failure_severity or failure.weight),
+                ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
+                ("pandaeval.service", labels.admit("service", failure.service)),
+            )
+            at(FAILURES, attributes).observe(1.0, result)
         if result.revision > 1 and result.id not in first:
             at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
@@ -208,26 +219,6 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
     ]
 
 
-def added_by(
-    results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
-) -> tuple[list[SeriesRow], list[tuple[str, str]]]:
-    """Returns the rows of what results add to the series, see :func:`increments`, and the label values that are new."""
-    return series_rows(increments(results, counted, labels, first)), labels.take_new()
-
-
-def _observe_failure(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
-    failure = failure_of(result)
-    if failure is None:
-        return
-    attributes = filled(
-        ("pandaeval.failure.label", labels.admit("label", failure.label)),
-        ("pandaeval.failure.severity", result.failure_severity or failure.weight),
-        ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
-        ("pandaeval.service", labels.admit("service", failure.service)),
-    )
-    at(FAILURES, attributes).observe(1.0, result)
-
-
 def _observe_judge(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
     asked = filled(
         ("gen_ai.evaluation.name", bounded(result.metric)),
@@ -240,9 +231,3 @@ def _observe_judge(result: Result, labels: SeriesLabels, at: Callable[[Instrumen
     at(JUDGE_COST, asked).observe(result.cost_usd, None)
     if cached := result.cached_tokens:
         at(JUDGE_CACHED, asked).observe(float(cached), None)
-
-
-def _exemplar(result: Result, shown: float | None) -> Exemplar:
-    unit = result.unit
-    value = shown if shown is not None else 1.0 if result.score is None else result.score
-    return Exemplar(value, unit.trace_id, unit.span_id, result.time_ns)

@@ -175,7 +175,7 @@ async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
             good + Member(start_ns=1 << 63).SerializeToString(),
         ]
         for each in bad:
-            with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):
+            with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):  # noqa: PT012
                 MemberMessage.read(each)
                 unpacked(each)
 
