@@ -24,9 +24,10 @@ from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.config import Config, masked
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.show.api.app import alone, api_app
 from pandaeval_collector.show.api.client import Asker
@@ -179,7 +180,7 @@ class LocalApi(ApiClient):
         self._reads = Reads(Finder(store.path))
         self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:

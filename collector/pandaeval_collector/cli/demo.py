@@ -23,8 +23,9 @@ from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 

@@ -29,8 +29,9 @@ from pandaeval_collector.drill.fault import faults as all_faults
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.drill.tally import NoticedLess, drops
 from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, page, percent

@@ -19,14 +19,16 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import names_of, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console, many, print_json, print_table, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
