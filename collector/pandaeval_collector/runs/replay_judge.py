@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
@@ -67,9 +66,7 @@ class ReplayJudge:
     def __enter__(self) -> ReplayJudge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._loop:
             if "_own" in self.__dict__:
                 self._loop.run(self._own.close())
