@@ -13,7 +13,6 @@ from typing import Any
 from pandaeval_otel.base._json import as_text, loads
 from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._values import (
-    LONGEST_PLACEHOLDER,
     MAX_JSON,
     GrowingList,
     Recent,
@@ -191,11 +190,6 @@ Messages = tuple[Message, ...]
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
 _MAX_NESTING = 6
-_CONTAINERS = frozenset({dict, list})
-_TEXT_MEMBERS = 2
-"""Members of a part that is text and nothing else: its type and the text."""
-_MESSAGE_MEMBERS = 2
-"""Members of a message that is nothing but a role and parts."""
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
@@ -395,61 +389,12 @@ def json_array(text: str) -> list[Any] | None:
 
 
 def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
-    """Returns the messages of a list in today's form (roles and parts), read in one pass; ``role`` where one has none.
-    Returns ``None`` for all other lists, and for one that is nested too deep.
-
-    Measuring the depth costs as much as all the rest, and nearly every list turns out to be flat on the way.
-    """
-    found: list[Message] = []
-    known_flat = False
+    """Returns the messages of a list in today's form (roles and parts); ``role`` where one has none. Returns ``None``
+    for all other lists, and for one that is nested too deep."""
     for item in items:
-        if type(item) is not dict or type(given := item.get("parts")) is not list or "role" not in item:
+        if type(item) is not dict or type(item.get("parts")) is not list or "role" not in item:
             return None
-        word = item["role"]
-        bare = len(item) == _MESSAGE_MEMBERS
-        if not known_flat and not (bare and type(word) is str) and not _has_no_other(item, given):
-            if too_deep(items):
-                return None
-            known_flat = True
-        parts: list[Part] = []
-        for part in given:
-            if (
-                type(part) is dict
-                and len(part) == _TEXT_MEMBERS
-                and part.get("type") == "text"
-                and type(text := part.get("content")) is str
-                and len(text) > LONGEST_PLACEHOLDER
-            ):
-                parts.append(Text(text))  # most parts are just this
-                continue
-            if not known_flat and not _is_flat(part):
-                if too_deep(items):
-                    return None
-                known_flat = True
-            parts.append(part_of(part) if type(part) is dict else text_part(part))
-        said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
-        if not bare and not BESIDE_PARTS.isdisjoint(item):
-            parts = with_members(parts, item, said_by)
-        reason = "" if bare else finish_reason_of(item)
-        found.append(Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason))
-    return tuple(found)
-
-
-def _has_no_other(item: dict[str, Any], given: list[Any]) -> bool:
-    """Returns whether no member of a message but its parts is a container."""
-    return all(value is given or type(value) not in _CONTAINERS for value in item.values())
-
-
-def _is_flat(part: Any) -> bool:
-    """Returns whether a part holds at most lists and maps of plain values."""
-    if type(part) is not dict:
-        return type(part) is not list
-    for value in part.values():
-        if type(value) is not str and type(value) in _CONTAINERS:
-            for inner in value.values() if type(value) is dict else value:
-                if type(inner) is not str and type(inner) in _CONTAINERS:
-                    return False
-    return True
+    return None if too_deep(items) else tuple([otel_message(item, role) for item in items])
 
 
 _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
