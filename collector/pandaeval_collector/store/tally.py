@@ -76,8 +76,8 @@ def page(connection: sqlite3.Connection, reader: str, name: str, after: str, lim
     series = []
     for *facts, buckets, exemplars, zero_at in rows.fetchall():
         shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
-        counts = tuple(orjson.loads(buckets))
-        series.append(StoredSeries(*facts, *(counts, shown, zero_at)))
+        fields: list[Any] = [*facts, tuple(orjson.loads(buckets)), shown, zero_at]
+        series.append(StoredSeries(*fields))
     return series
 
 
