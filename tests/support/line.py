@@ -21,7 +21,8 @@ from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
 from support.collector import standing
@@ -164,10 +165,12 @@ def ids_and_scores(results: Sequence[dict[str, Any]]) -> Standing:
 
 def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standing:
     """What a run over a file with these traces says."""
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), (timing or Timing()).close) as run:
+    with TraceFiles((timing or Timing()).close) as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
-        return ids_and_scores([result.to_dict() for result in run.results()])
+        return ids_and_scores(
+            [result.to_dict() for result in replay(run, Evaluator(WordEmbedder(), EvaluatorSettings()))]
+        )
 
 
 def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:

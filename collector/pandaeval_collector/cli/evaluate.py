@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -18,11 +18,13 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
-from pandaeval_collector.cli._config import check_asked, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
@@ -31,22 +33,24 @@ from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
-from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
+from pandaeval_collector.runs.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.runs.trial_grading import graded
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.store.failures.failure import by_code
 from pandaeval_collector.trials.passk.gate import GateVerdict
 
+if TYPE_CHECKING:
+    from pandaeval_collector.runs.replay_judge import ReplayJudge
 
-class ResultFormat(StrEnum):
-    """The formats in which results are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,9 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: ResultFormat = ResultFormat.table
+    format: ResultFormat = "table"
     output: Path | None = None
-    annotations: AnnotationTarget = AnnotationTarget.auto
+    annotations: AnnotationTarget = "auto"
     workers: int | None = None
 
 
@@ -111,7 +115,7 @@ def evaluate(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = ResultFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     workers: Annotated[
         int | None,
@@ -130,7 +134,7 @@ def evaluate(
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = AnnotationTarget.auto,
+    ] = "auto",
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
@@ -179,31 +183,33 @@ class Evaluation:
         self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
         self._chooser = None if options.where is None else Chooser(options.where)
         self._summary = Summary(self._layers, self._against)
-        self._inputs = Inputs(options.files)
+        self._matcher = None if self._suite is None else TrialMatcher(self._suite)
+        self._inputs, self._telemetry = Inputs(options.files), Telemetry()
         self._output = options.output
-        if self._output is None and options.format is ResultFormat.html:
+        if self._output is None and options.format == "html":
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
         """Runs it. Raises ``typer.Exit``: 1 if a gate or the baseline is failed, 2 if an input was unusable."""
+        scorer = evaluator(self._config)
         with (
             progress(console(stderr=True)) as on_judged,
             self._layers or nullcontext(),
-            self._file_run(on_judged) as run,
+            TraceFiles(close_rules(self._config)) as files,
+            self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
             for request in self._inputs:
-                run.add(request)
-            self._score(run, target)
+                files.add(request)
+            self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
-            print_problems(console(stderr=True), run.read.problems, run.read.bad)
-            self._write_tables(run, target)
-            self._tell_cases(run)
-            gates = checked(self._config, self._summary)
-            verdict = self._verdict()
-            of_all = self._outcomes(gates, verdict)
-            if self._options.format is ResultFormat.junit:
+            print_problems(console(stderr=True), files.read.problems, files.read.bad)
+            self._write_tables(target)
+            self._tell_cases()
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
+            if self._options.format == "junit":
                 write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
@@ -217,98 +223,116 @@ class Evaluation:
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _verdict(self) -> GateVerdict | None:
-        return None if self._against is None else self._against.verdict()
-
-    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Returns the outcomes of all gates of the run, the baseline's included."""
-        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
 
     def _failed_gates(self) -> list[str]:
-        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
-        return [gate.text for gate in gates if not gate.passed]
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
 
-    def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
-        scorer, suite, layers = evaluator(self._config), self._suite, self._layers
-        return FileRun(
-            scorer,
-            close_rules(self._config),
-            judge(self._config),
-            os.environ,
-            on_judged,
-            self._chooser,
-            None if suite is None or layers is None else TrialGrader(scorer, suite, layers.add),
-            self._config.trials.k,
-            workers=self._workers(scorer),
-        )
+    def _judge(
+        self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
+    ) -> ReplayJudge | nullcontext[None]:
+        config = judge(self._config)
+        if config is None:
+            return nullcontext()
+        from pandaeval_collector.runs.replay_judge import ReplayJudge  # what asks models is a third of all modules
 
-    def _workers(self, scorer: Evaluator) -> Callable[[Path], FileWorkers] | None:
-        """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
+        return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
+
+    def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
+        """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
-        if not number or options.format is ResultFormat.html:
-            return None
-        model, settings = self._config.embedding.model, scorer.settings
-        return lambda store: FileWorkers(number, FileSetup(store, model, settings), os.environ)
+        spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
+        if not number or spans_are_needed or files.read.items < FEW:
+            return nullcontext()
+        return FileWorkers(
+            number, FileSetup(files.store.path, self._config.embedding.model, scorer.settings), os.environ
+        )
 
-    def _score(self, run: FileRun, target: TextIO) -> None:
+    def _results(
+        self,
+        files: TraceFiles,
+        scorer: Evaluator,
+        asked: ReplayJudge | None,
+        on_decided: Callable[[Conclusion], None],
+    ) -> Iterator[Result]:
+        """Yields the results of traces and sessions, then those of trials."""
+        suite, layers, matcher = self._suite, self._layers, self._matcher
+
+        def decided(decision: Conclusion) -> None:
+            if matcher is not None:
+                matcher.add(decision.traces)
+            on_decided(decision)
+
+        with self._workers(files, scorer) as workers:
+            yield from replay(files, scorer, asked, where=self._chooser, on_decided=decided, workers=workers)
+        if suite is not None and layers is not None and matcher is not None:
+            grader = TrialGrader(scorer, suite, layers.add)
+            yield from graded(files, grader, matcher, asked, self._config.trials.k)
+
+    def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
-        if self._options.format is ResultFormat.html:
-            self._write_report(run, target)
+        results = partial(self._results, files, scorer, asked)
+        grouped = by_code if asked is None else asked.grouped
+        if self._options.format == "html":
+            with progress(console(stderr=True), "scoring") as on_scored:
+                told = write_report(
+                    files,
+                    results,
+                    self._summary,
+                    target,
+                    self._options.files,
+                    self._config.judge.model,
+                    grouped=grouped,
+                    modules=scorer.settings.modules,
+                    where=self._options.where,
+                    on_scored=on_scored,
+                    failed_gates=self._failed_gates,
+                )
+            typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
-        as_json = self._options.format is ResultFormat.json
+        as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
-        with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
+        with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
 
             def decided(decision: Conclusion) -> None:
                 self._summary.runs(decision.told)
-                on_scored(sum(trace.size for trace in decision.changes.traces))
+                on_read(sum(trace.size for trace in decision.changes.traces))
 
-            for result in run.results(decided):
+            for result in results(decided):
                 failed = self._summary.take(result) is not None
                 if as_json and failed and len(ungrouped) < MOST_FAILURES:
                     ungrouped.append(result)
                 elif as_json:
                     write_json_line(target, result.to_json())
-        self._summary.groups = run.grouped(self._summary.failures)
+        self._summary.groups = grouped(self._summary.failures)
         for line in with_groups(ungrouped, self._summary.groups):
             write_json_line(target, line)
 
-    def _write_report(self, run: FileRun, target: TextIO) -> None:
-        options = self._options
-        with progress(console(stderr=True), "scoring") as on_scored:
-            told = write_report(
-                run,
-                self._summary,
-                target,
-                options.files,
-                self._config.judge.model,
-                where=options.where,
-                on_scored=on_scored,
-                failed_gates=self._failed_gates,
-            )
-        typer.echo(f"{self._output or 'report'}: {told}", err=True)
-
-    def _write_tables(self, run: FileRun, target: TextIO) -> None:
-        raised = run.telemetry.component_errors()
-        if self._options.format is not ResultFormat.table:
+    def _write_tables(self, target: TextIO) -> None:
+        raised = self._telemetry.component_errors()
+        if self._options.format != "table":
             print_component_errors(console(stderr=True), raised)
             return
         print_summary(self._summary, console(file=target), self._config.judge.model, raised)
         if self._layers is not None:
             print_layers(self._layers, console(file=target))
 
-    def _tell_cases(self, run: FileRun) -> None:
-        if self._layers is None or self._suite is None or run.trials is None:
+    def _tell_cases(self) -> None:
+        if self._layers is None or self._suite is None or self._matcher is None:
             return
-        tell_matching(run.trials, self._suite)
+        tell_matching(self._matcher, self._suite)
         if self._options.cases_report is not None:
             write_layers(self._layers, self._options.cases_report)
 
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        quiet, chooser = self._options.format == "json", self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
@@ -348,7 +372,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)

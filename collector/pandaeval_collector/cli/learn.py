@@ -13,13 +13,17 @@ from rich.text import Text
 
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import metric_names, opened_folder, resolve_config
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, learned_folder
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
 from pandaeval_collector.trials.labels.files import read_labels
 from pandaeval_collector.trials.learning import (
@@ -53,7 +57,7 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
-    ] = RunFormat.table,
+    ] = "table",
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
     ] = None,
@@ -67,17 +71,17 @@ def learn(
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
+    with TraceFiles(close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
-        runs_read = _FileRuns(run)
+        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
     }
-    if format_ is RunFormat.json:
+    if format_ == "json":
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
             about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
@@ -89,14 +93,14 @@ def learn(
         raise typer.Exit(1)
 
 
-class _FileRuns:
-    """Scores the runs of a file run once, and gives the facts and user of each to learning."""
+class _ScoredRuns:
+    """Scores the runs of files once, and gives the facts and user of each to learning."""
 
-    def __init__(self, run: FileRun) -> None:
+    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
         self._run = run
         self._alone: dict[str, Mapping[str, Any]] = {}
         self._users: dict[str, str] = {}
-        for _ in run.results(self._take):
+        for _ in replay(run, scorer, on_decided=self._take):
             pass
 
     def _take(self, decision: Conclusion) -> None:
@@ -112,7 +116,7 @@ class _FileRuns:
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
             return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.left_behind(unit)]
+        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
 
     def user(self, level: str, unit: str) -> str:
         return self._users.get(unit, "")

@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, Understood
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -98,7 +98,7 @@ class TraceDecider:
         """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
         self._has_hinted = False
-        self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[Understood]]] = deque()
+        self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
         """Has as many batches of what ``take`` returns understood as the line has room for, and decides the oldest.
@@ -119,11 +119,11 @@ class TraceDecider:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _understood(self, due: Sequence[DueTrace]) -> Understood:
+    async def _understood(self, due: Sequence[DueTrace]) -> HeldBatch:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(
-        self, due: Sequence[DueTrace], understood: Awaitable[Understood], deaths: int = MOST_DEATHS
+        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], deaths: int = MOST_DEATHS
     ) -> None:
         failpoints.reach("before_decide")
         try:

@@ -27,7 +27,7 @@ SECONDS_PER_BYTE = 2e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class HeldBatch:
     """A batch that was understood. ``held``: what :meth:`LineProcesses.file` gives to the process that files: the
     number under which that process (``pid``) keeps the batch itself, or what another one answered, packed."""
 
@@ -40,8 +40,8 @@ class DecidesTraces(Protocol):
 
     room: int
 
-    async def understand(self, due: Sequence[DueTrace]) -> Understood: ...
-    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision: ...
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch: ...
+    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision: ...
     async def decide(self, name: str, *arguments: Any) -> Decision: ...
     async def ask(self, name: str, *arguments: Any) -> Any: ...
     def give_up(self) -> None: ...
@@ -95,17 +95,17 @@ class LineProcesses:
             if error is not None:
                 raise error
 
-    async def understand(self, due: Sequence[DueTrace]) -> Understood:
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
         """Has the process with the least to do read and score traces, each by itself."""
         request = [replace(trace, known=frozenset()) for trace in due]
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         if process is self._files:
             held: int = await self._asked(process, "keep_understood", request, patience=patience)
-            return Understood(held, process.pid)
-        return Understood(await self._asked(process, "understand", request, patience=patience))
+            return HeldBatch(held, process.pid)
+        return HeldBatch(await self._asked(process, "understand", request, patience=patience))
 
-    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
         """Has a batch filed under its sessions. Raises ``ChildEndedError`` where the process that kept it has ended."""
         if understood.pid is not None and understood.pid != self._files.pid:
             raise ChildEndedError("a process of the line", understood.pid, "ended", over_it=False)

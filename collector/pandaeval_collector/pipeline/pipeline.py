@@ -45,8 +45,8 @@ _LOOK_S = 0.5
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
-    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may score
-    the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
+    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may
+    score the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
 
     def __init__(
         self,

@@ -123,9 +123,10 @@ class TestRejections:
         (trace,) = made(1)
         failures = failing_disk(monkeypatch)
         async with RunningLine(tmp_path) as line:
-            failures["COMMIT"] = 1
+            failures["COMMIT"] = 100
             with pytest.raises(Overloaded):
                 await line.pipeline.submit([submitted(trace)])
+            failures["COMMIT"] = 0
             line.pipeline._committer.stopping = True
             with pytest.raises(Draining):
                 await line.pipeline.submit([submitted(trace)])

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
-from pandaeval_collector.analysis.stats.quantiles import wilson
 
 # How well a score tells good units from bad ones, with intervals: closed forms, so that nothing is drawn at random.
 Numbers = NDArray[np.float64]
@@ -63,13 +62,6 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
     half = Z95 * sqrt(max(0.0, variance))
     n = sum(len(good) + len(bad) for good, bad, _ in parts)
     return ShareEstimate(value, max(0.0, value - half), min(1.0, value + half), n)
-
-
-def share(hits: int, of: int) -> ShareEstimate:
-    """Returns a proportion with Wilson's interval."""
-    if not of:
-        return NOTHING
-    return ShareEstimate(hits / of, *wilson(hits / of, of, Z95), of)
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:

@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -37,21 +38,15 @@ def plain_error(text: str) -> str:
 def unwrapped(line: str) -> str:
     """Replaces an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
-    texts = dict.fromkeys(_texts(_object(line[len(before) :]), _DEPTH)) if brace else ()
+    held, text = None, line[len(before) :]
+    for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            held = read(text)
+            break
+    texts = dict.fromkeys(_texts(held, _DEPTH))
     if said := ": ".join([" ".join(text.split()) for text in texts][:_MOST]):
         return f"{before.rstrip()} {said}" if before.strip() else said
     return line
-
-
-def _object(text: str) -> Any:
-    if len(text) > _LONGEST_OBJECT:
-        return None
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-    return None
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:

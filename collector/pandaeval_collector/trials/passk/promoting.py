@@ -65,16 +65,11 @@ def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
         if case.kind == CAPABILITY:
             n = len(case.trials)  # undetermined ones count as failed: what could not be graded promotes nothing
             power = pass_pow_k(n, case.c, k, "bayesian")
-            candidates.append(PromotableCase(case, power, _more(n, case.c, k, least)))
+
+            def holds(more: int, n: int = n, c: int = case.c) -> bool:
+                low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
+                return low is not None and low >= least
+
+            more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
+            candidates.append(PromotableCase(case, power, more if more <= _MOST_MORE else None))
     return sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0)))
-
-
-def _more(n: int, c: int, k: int, least: float) -> int | None:
-    """Returns how many further passing trials bring the lower end up to ``least``, found by bisection."""
-
-    def holds(more: int) -> bool:
-        low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
-        return low is not None and low >= least
-
-    more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
-    return more if more <= _MOST_MORE else None

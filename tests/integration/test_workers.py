@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,21 @@ from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session
 from support.made_traces import Composer, MadeTrace
+from support.one_word import one_word_per_id
 
 QUIET = 11.0
-CAPTURES = Path(__file__).parents[3] / "golden" / "captures"
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
 _MOMENTS = ("time", "duration_ms")
 """What of a result depends on when it was concluded."""
 
 Play = Callable[[RunningLine], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _one_word_per_id() -> Iterator[None]:
+    with one_word_per_id():
+        yield
 
 
 def _never_ready(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
@@ -329,7 +336,7 @@ def _patched(folder: Path, program: str) -> dict[str, str]:
     """An environment whose processes run a program first."""
     place = folder / json.dumps(len(program))
     place.mkdir(parents=True)
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[2]
     (place / "sitecustomize.py").write_text(
         f"import sys\nsys.path[:0] = {[str(root), str(root / 'collector')]!r}\n{program}\n"
     )

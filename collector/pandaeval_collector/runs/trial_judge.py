@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.judge.before import lines_of
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.scoring.cases.trial import Trial
+from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
@@ -24,28 +25,20 @@ _TRIES = 3
 
 
 class TrialJudge:
-    """Asks the judged graders about trials, through one desk. ``hide``: redacts every text before a judge sees it;
-    ``secrets_out``: whether secrets are redacted in what is sent along; ``wait``: seconds before another try. On one
-    event loop."""
+    """Asks the judged graders about trials, through one desk. ``settings``: of the judge; ``wait``: seconds before
+    another try. On one event loop."""
 
-    def __init__(
-        self, grader: TrialGrader, desk: Desk, hide: Hide | None, *, secrets_out: bool = True, wait: float = 1.0
-    ) -> None:
-        self._grader, self._desk, self._hide = grader, desk, hide
-        self._secrets_out, self._wait, self._secret = secrets_out, wait, secrets.token_bytes(32)
+    def __init__(self, grader: TrialGrader, desk: Desk, settings: JudgeSettings | None, wait: float = 1.0) -> None:
+        self._grader, self._desk, self._wait = grader, desk, wait
+        self._hide = redact if settings is None else hider(settings)
+        self._secrets_out = settings is None or settings.secrets
+        self._secret = secrets.token_bytes(32)
 
-    async def verdicts(
-        self, trials: Sequence[Trial], on_done: Callable[[], None] = lambda: None
-    ) -> list[dict[str, TrialVerdict]]:
-        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply.
-        ``on_done`` is called after each trial."""
-        return [*await asyncio.gather(*(self._of(trial, on_done) for trial in trials))]
-
-    async def _of(self, trial: Trial, on_done: Callable[[], None]) -> dict[str, TrialVerdict]:
+    async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
+        """Returns what the judged graders found of a trial, by name; leaves out graders that do not apply."""
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
-        on_done()
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
