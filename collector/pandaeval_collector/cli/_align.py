@@ -31,6 +31,7 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judges import hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
 from pandaeval_collector.runs.settings import judge
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.align import (
     Alignment,
@@ -218,11 +219,10 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     noticed = []
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
-        rules = close_rules(judging.config)
-        with Drill(partial(judging.score, each), chosen, copies, rules=rules) as run:
+        with TraceFiles(close_rules(judging.config)) as files:
             for request in judging.requests:
-                run.files.add(request)
-            tally = run.run()
+                files.add(request)
+            tally = Drill(files, partial(judging.score, each), chosen, copies).run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed
     return f"of the drill's faults it notices {after}, {before} without it" if after < before else ""

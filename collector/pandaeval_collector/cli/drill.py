@@ -25,6 +25,7 @@ from pandaeval_collector.drill.tally import drops
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import page
 
@@ -85,24 +86,18 @@ def drill(
     scorer = evaluator(settings)
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
     with (
-        Drill(
-            lambda files, where: replay(files, alone, where=where),
-            chosen,
-            n,
-            seed,
-            keep=judged * judge,
-            rules=close_rules(settings),
-        ) as run,
+        TraceFiles(close_rules(settings)) as files,
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
         for request in source.requests():
-            run.files.add(request)
+            files.add(request)
+        run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:
             sheet = asked(run, settings, scorer, judged, budget, dry_run)
             tally.judge = None if sheet is None else sheet.to_dict()
-        print_problems(console(stderr=True), run.files.read.problems, run.files.read.bad)
+        print_problems(console(stderr=True), files.read.problems, files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ is DrillFormat.json:
             write_lines([tally.to_dict()], target)

@@ -21,7 +21,7 @@ from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import learned_folder, learning_evaluator
+from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
@@ -74,7 +74,7 @@ def learn(
     with TraceFiles(close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
-        runs_read = _ScoredRuns(run, learning_evaluator(settings))
+        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]

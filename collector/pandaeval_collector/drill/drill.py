@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from types import TracebackType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
@@ -20,7 +19,6 @@ from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.trace_files import TraceFiles
-from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.base.component_errors import ERRORS, FAULT
 from pandaeval_otel.model import Trace
 
@@ -56,45 +54,33 @@ class Judgeable:
 
 
 class Drill:
-    """One drill over any number of inputs: add each request to :attr:`files`, then :meth:`run`. A context manager."""
+    """One drill over the traces of ``files``, which stay open as long as it is used."""
 
     def __init__(
         self,
+        files: TraceFiles,
         score: Score,
         faults: Mapping[str, Fault],
         most: int = 200,
         seed: int = 0,
         good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
         keep: int = 0,
-        rules: CloseRules | None = None,
     ) -> None:
-        """``most``: copies of each fault.
-        ``good``: whether a run, by the ids of its trace and session, may be used, beside that no metric fails it.
-        ``keep``: how many copies of each fault to keep for :meth:`scored_again`. ``rules``: the size limits of
-        traces."""
-        self._score, self._rules = score, rules
+        """``most``: copies of each fault. ``good``: whether a run, by the ids of its trace and session, may be used,
+        beside that no metric fails it. ``keep``: how many copies of each fault to keep for :meth:`scored_again`."""
+        self._files, self._score = files, score
         self._faults, self._most, self._seed = faults, most, seed
         self._is_good, self._keep = good, keep
         self.kept: defaultdict[str, list[Judgeable]] = defaultdict(list)
         """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
-        self.files = TraceFiles(rules)
-        """The originals: all that is read."""
         self._runs: dict[str, _Known] = {}
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
         self._trace = lru_cache(_REMEMBERED)(self._read_again)
 
-    def __enter__(self) -> Drill:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.files.__exit__(kind, error, trace)
-
     def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
         copies scored and of all."""
-        for result in self._score(self.files, None):
+        for result in self._score(self._files, None):
             unit = result.unit
             if unit.level in ("trace", "turn"):
                 if unit.trace_id not in self._runs:
@@ -117,7 +103,7 @@ class Drill:
                 original = copy.subject.trace
                 before = self._runs[original.trace_id].results
                 outcome = CopyOutcome.of(original, before, results, copy.planted)
-                tally.add(copy.fault, outcome)
+                tally.faults[copy.fault].add(outcome)
                 kept = self.kept[copy.fault]
                 if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
                     copy.noticed, copy.results = outcome.noticed, results
@@ -161,11 +147,11 @@ class Drill:
         try:
             return Judgeable(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
-            tally.refuse(name, str(why))
+            tally.faults[name].refused[str(why)] += 1
             return None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
             ERRORS.note(FAULT, name, error)
-            tally.refuse(name, f"the fault raised {type(error).__name__}")
+            tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
             return None
 
     def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
@@ -174,16 +160,16 @@ class Drill:
         before = of_session[: of_session.index(trace_id)]
         return Subject(
             self._trace(trace_id),
-            self.files.contents(trace_id),
+            self._files.contents(trace_id),
             lambda: (
                 [self._trace(each) for each in before],
-                [part for each in before for part in self.files.contents(each)],
+                [part for each in before for part in self._files.contents(each)],
             ),
             [answer for of, answer in others if of != session],
         )
 
     def _read_again(self, trace_id: str) -> Trace:
-        trace = rebuilt(self.files.contents(trace_id)).trace
+        trace = rebuilt(self._files.contents(trace_id)).trace
         if trace is None:
             raise LookupError(trace_id)
         session = self._runs[trace_id].session
@@ -196,7 +182,7 @@ class Drill:
         originals = {copy.subject.trace.trace_id for copy in copies}
         sessions = {self._runs[each].session for each in originals}
         parts = [
-            part for each in sessions for trace_id in self._sessions[each] for part in self.files.contents(trace_id)
+            part for each in sessions for trace_id in self._sessions[each] for part in self._files.contents(trace_id)
         ]
         before = self._results(originals, parts, score)
         waiting = [*copies]
@@ -218,7 +204,7 @@ class Drill:
     def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
         """Returns the results of some traces by their ids, of all whose messages are given."""
         found: dict[str, list[Result]] = {each: [] for each in wanted}
-        with TraceFiles(self._rules) as files:
+        with TraceFiles(self._files.rules) as files:
             for logs, data in parts:
                 files.add(Request(logs, data))
             for result in score(files, lambda trace: trace.trace_id in found):

@@ -82,13 +82,6 @@ _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
 }
 
 
-def answer_to(error: Exception) -> DoorAnswer:
-    """Returns the answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
-    if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
-        return DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
-    return DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
-
-
 class Outcomes:
     """Counts what became of the requests at one door, and logs unexpected errors, at most one in ten seconds."""
 
@@ -101,8 +94,13 @@ class Outcomes:
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> DoorAnswer:
-        """Counts a refused or failed request; returns the answer to it."""
-        answer = answer_to(error)
+        """Counts a refused or failed request; returns the answer to it. Anything but a known refusal is an internal
+        error, whose text stays inside."""
+        if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
+            answer = DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
+        else:
+            words = "internal error; see the collector's log"
+            answer = DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, words)
         self._telemetry.request(self._door, answer.outcome)
         if answer.outcome == "internal_error":
             now = self._clock()

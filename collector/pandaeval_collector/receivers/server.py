@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator
 from functools import partial
 from socket import socket
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -100,12 +100,11 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _hosts = 0
     _unheard_bytes = 0
-    _deadline: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, crowd: Crowd, head_s: float, unread_s: float, **options: Any) -> None:
         super().__init__(*args, **options)
         self._crowd, self._head_s, self._unread_s = crowd, head_s, unread_s
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -114,7 +113,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)
-        self._wait_for_reader(None)
+        self._wait(None, "unread")
         self._crowd.went(self)
         super().connection_lost(exc)
 
@@ -131,31 +130,27 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait_for_reader(self._unread_s)
+        self._wait(self._unread_s, "unread")
 
     def resume_writing(self) -> None:
-        self._wait_for_reader(None)
+        self._wait(None, "unread")
         super().resume_writing()
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.get_write_buffer_size():
-            self._wait_for_reader(_UNREAD_AT_END_S)
+            self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
         """See :class:`Connection`."""
         self.transport.abort()
 
-    def _wait(self, seconds: float | None) -> None:
+    def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
         """Ends the connection after ``seconds``, unless called again before; ``None``: no limit."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.drop)
-
-    def _wait_for_reader(self, seconds: float | None) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-        self._unread = None if seconds is None else self.loop.call_later(seconds, self.drop)
+        if (timer := self._timers.pop(what, None)) is not None:
+            timer.cancel()
+        if seconds is not None:
+            self._timers[what] = self.loop.call_later(seconds, self.drop)
 
     def data_received(self, data: bytes) -> None:
         if data.startswith(GRPC_PREFACE):

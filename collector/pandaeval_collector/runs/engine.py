@@ -22,7 +22,7 @@ from pandaeval_collector.runs.judges import Judges
 from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec, choose, sampled
+from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.runs.wire import RunSetup, Scored
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
@@ -119,8 +119,7 @@ class Engine:
         """Chooses and stores the traces of the run page by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._running(run) is not None:
-            found, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
-            items = [(no, session) for no, session, _ in sampled(found, spec)]
+            items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:

@@ -33,25 +33,17 @@ def file_workers() -> int:
     return min(usable_cores() - 1, MOST_WORKERS)
 
 
-def evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be loaded."""
+def evaluator(config: Config, learning: bool = False) -> Evaluator:
+    """Makes the evaluator with its embedder. ``learning``: it also records how runs went. Raises ``EmbedderError`` when
+    the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
-    return Evaluator(load(config.embedding.model), scoring(config))
-
-
-def learning_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of ``pandaeval learn``, which also records how runs went. Raises ``EmbedderError``."""
-    from pandaeval_collector.analysis.embedding import load
-
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
 
 
 def live_evaluator(config: Config) -> Evaluator:
     """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
-    from pandaeval_collector.analysis.embedding import load
-
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=config.learn.enabled))
+    return evaluator(config, config.learn.enabled)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -132,7 +124,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         turn_calls=judge.turn_calls,
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
-        parameters=_all_parameters(judge),
+        parameters={model: _parameters(judge, own) for model, own in judge.parameters.items()},
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
 
@@ -141,10 +133,6 @@ def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
     own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
     return {**own, **by_metric(config.judge.models, names)}
-
-
-def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:
-    return {model: _parameters(judge, own) for model, own in judge.parameters.items()}
 
 
 def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:

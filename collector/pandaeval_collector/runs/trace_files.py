@@ -60,7 +60,7 @@ class TraceFiles:
         self.read = Read()
         self._own = contextlib.ExitStack()
         self.store = store or temporary_store(self._own)
-        self._rules, self._wants = rules or CloseRules(), wants
+        self.rules, self._wants = rules or CloseRules(), wants
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
@@ -159,7 +159,7 @@ class TraceFiles:
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
         """Returns the chunks up to the size limits of a running collector, so that both score the same."""
-        if size < self._rules.max_bytes and items < self._rules.max_spans:
+        if size < self.rules.max_bytes and items < self.rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()
         total = 0
@@ -170,9 +170,9 @@ class TraceFiles:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
             except MalformedOtlpError:  # there is no end to what it holds: whoever decodes it will say so
                 return chunks[: index + 1], Trigger.MEMORY
-            if len(known) >= self._rules.max_spans:
+            if len(known) >= self.rules.max_spans:
                 return chunks[: index + 1], Trigger.SPAN_LIMIT
-            if total >= self._rules.max_bytes:
+            if total >= self.rules.max_bytes:
                 return chunks[: index + 1], Trigger.MEMORY
         return chunks, Trigger.FILE
 

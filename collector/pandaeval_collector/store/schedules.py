@@ -33,11 +33,8 @@ class ScheduleReads:
 
     def newest_run(self, id_: str) -> RunRow | None:
         """Returns the run that a schedule started last."""
-        row = (
-            self._reader()
-            .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608
-            .fetchone()
-        )
+        query = f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1"  # noqa: S608
+        row = self._reader().execute(query, (id_,)).fetchone()
         return None if row is None else RunRow(*row)
 
 

@@ -30,6 +30,7 @@ from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {
@@ -75,16 +76,16 @@ def drilled(name: str, most: int, history_off: bool, named: list[str] | None) ->
     scorer = evaluator(settings)
     good = successful(name)
     chosen = chosen_faults(named or (["value"] if history_off else None), faults())
-    with Drill(
-        lambda files, where: replay(files, scorer, where=where),
-        chosen,
-        most,
-        good=lambda trace_id, session: good is None or session in good,
-        rules=close_rules(settings),
-    ) as drill:
+    with TraceFiles(close_rules(settings)) as files:
         for request in requests(name):
-            drill.files.add(without_history(request) if history_off else request)
-        return drill.run()
+            files.add(without_history(request) if history_off else request)
+        return Drill(
+            files,
+            lambda some, where: replay(some, scorer, where=where),
+            chosen,
+            most,
+            good=lambda trace_id, session: good is None or session in good,
+        ).run()
 
 
 def successful(name: str) -> set[str] | None:

@@ -33,6 +33,7 @@ from pandaeval_collector.drill.judged import JudgedMetric, judge_alone  # noqa: 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
+from pandaeval_collector.runs.front import close_rules  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.runs.replay_judge import ReplayJudge  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator, judge  # noqa: E402
@@ -150,14 +151,16 @@ def main() -> None:
     asked = parser.parse_args()
     config = Config()
     recorded = requests(sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl")))
-    with Drill(
-        lambda files, where: replay(files, evaluator(config), where=where),
-        chosen_faults(asked.faults, faults()),
-        asked.n,
-        keep=asked.n,
-    ) as drill:
+    with TraceFiles(close_rules(config)) as files:
         for request in recorded:
-            drill.files.add(request)
+            files.add(request)
+        drill = Drill(
+            files,
+            lambda some, where: replay(some, evaluator(config), where=where),
+            chosen_faults(asked.faults, faults()),
+            asked.n,
+            keep=asked.n,
+        )
         drill.run()
         copies = [copy for kept in drill.kept.values() for copy in kept]
         sheets = {form: judged(form, recorded, drill, copies) for form in FORMS}

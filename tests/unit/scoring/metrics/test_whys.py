@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.scoring.metric import Metric, Reads
+from pandaeval_collector.scoring.metric import Metric, SessionReads
 from pandaeval_collector.scoring.registry import registry
 
 METRICS = list(registry().values())
@@ -98,4 +98,4 @@ def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) ->
 
 def test_a_judge_compares_no_answers() -> None:
     with pytest.raises(ValueError, match="reads"):
-        replace(registry()["trace.confidence"], reads=Reads(earlier=3, answers=True))
+        replace(registry()["trace.confidence"], reads=SessionReads(earlier=3, answers=True))
