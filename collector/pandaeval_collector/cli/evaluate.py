@@ -269,7 +269,14 @@ class Evaluation:
             on_decided(decision)
 
         with self._workers(files, scorer) as workers:
-            yield from replay(files, scorer, asked, where=self._chooser, on_decided=decided, workers=workers)
+            yield from replay(
+                files,
+                scorer,
+                asked,
+                where=self._chooser,
+                on_decided=decided,
+                ahead=None if workers is None else workers.understood,
+            )
         if suite is not None and layers is not None and matcher is not None:
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)

@@ -21,7 +21,8 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.drill.drill import Drill, chosen_faults

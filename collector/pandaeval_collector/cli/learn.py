@@ -16,7 +16,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
 from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
