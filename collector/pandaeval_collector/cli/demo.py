@@ -49,7 +49,11 @@ def demo(
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
     for option, path in (("--keep", keep), ("--report", report)):
-        _check_writable(option, path)
+        try:
+            if path is not None:
+                path.open("a").close()  # before the work begins; changes no content
+        except OSError as error:
+            raise UserError(f"{option} {path}: {error.strerror or error}") from error
     out = console()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
@@ -60,7 +64,9 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
     summary = Summary()
-    _note_failed_runs(summary)
+    with TraceFiles() as files:  # results do not say how each run ended
+        files.add_all(_requests())
+        summary.runs((each.trace_id, each.session_id, each.error) for each in files.traces())
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
     print_summary(summary, out)
@@ -70,31 +76,12 @@ def demo(
     out.print(_NEXT)
 
 
-def _check_writable(option: str, path: Path | None) -> None:
-    """Raises ``UserError`` before the work begins if ``path`` cannot be written to. Changes no content."""
-    if path is None:
-        return
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise UserError(f"{option} {path}: {error.strerror or error}") from error
-
-
-def _note_failed_runs(summary: Summary) -> None:
-    """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
-    with TraceFiles() as run:
-        for request in _requests():
-            run.add(request)
-        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
-
-
 def _write_report(path: Path) -> str:
     """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
     config = load(None, {})
     scorer = evaluator(config)
     with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        for request in _requests():
-            files.add(request)
+        files.add_all(_requests())
         results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
         return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 

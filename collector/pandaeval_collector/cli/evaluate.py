@@ -146,10 +146,13 @@ def evaluate(
     Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
     baseline's, with 2 when the input, or a file of it, cannot be used.
     """
+    names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
+    if names == []:  # an unset variable must not mean all
+        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
     options = EvaluateOptions(
         files,
         config,
-        metrics=None if metrics is None else _names(metrics),
+        metrics=names,
         model=model,
         cases=cases,
         cases_report=cases_report,
@@ -161,14 +164,6 @@ def evaluate(
         workers=workers,
     )
     Evaluation(options).run()
-
-
-def _names(metrics: str) -> list[str]:
-    """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
-    if not names:
-        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
-    return names
 
 
 _WAIT_S = 2.0
@@ -204,41 +199,43 @@ class Evaluation:
             self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
-            for request in self._inputs:
-                files.add(request)
+            files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
             self._write_tables(target)
-            self._tell_cases()
-            gates = checked(self._config, self._summary)
-            verdict = self._verdict()
-            of_all = self._outcomes(gates, verdict)
+            if self._layers is not None and self._suite is not None and self._matcher is not None:
+                tell_matching(self._matcher, self._suite)
+                if self._options.cases_report is not None:
+                    write_layers(self._layers, self._options.cases_report)
+            gates, verdict = self._outcomes()
             if self._options.format is ResultFormat.junit:
-                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
+                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
-        _tell_gates(gates)
+        for gate in gates if verdict is None else gates[:-1]:
+            if gate.text:
+                typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+                for example in gate.examples:
+                    typer.echo(f"  {safe(example)}", err=True)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(of_all)
+            for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+                typer.echo(safe(line), err=True)  # standard output may hold results; GitHub's runner reads this, too
+            if problem := add_summary(gates, self._summary, os.environ):
+                typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
-        if not all(gate.passed for gate in of_all):
+        if not all(gate.passed for gate in gates):
             raise typer.Exit(1)
 
-    def _verdict(self) -> GateVerdict | None:
-        return None if self._against is None else self._against.verdict()
-
-    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Returns the outcomes of all gates of the run, the baseline's included."""
-        return [*gates] if verdict is None else [*gates, outcome(verdict)]
-
-    def _failed_gates(self) -> list[str]:
-        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
-        return [gate.text for gate in gates if not gate.passed]
+    def _outcomes(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of all gates, the baseline's last, and what the comparison with it says, if any."""
+        gates = [*checked(self._config, self._summary)]
+        verdict = None if self._against is None else self._against.verdict()
+        return gates if verdict is None else [*gates, outcome(verdict)], verdict
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -299,7 +296,7 @@ class Evaluation:
                     modules=scorer.settings.modules,
                     where=self._options.where,
                     on_scored=on_scored,
-                    failed_gates=self._failed_gates,
+                    failed_gates=lambda: [gate.text for gate in self._outcomes()[0] if not gate.passed],
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
@@ -330,13 +327,6 @@ class Evaluation:
         if self._layers is not None:
             print_layers(self._layers, console(file=target))
 
-    def _tell_cases(self) -> None:
-        if self._layers is None or self._suite is None or self._matcher is None:
-            return
-        tell_matching(self._matcher, self._suite)
-        if self._options.cases_report is not None:
-            write_layers(self._layers, self._options.cases_report)
-
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
@@ -348,21 +338,6 @@ class Evaluation:
                 typer.echo(f"notice: {line}", err=True)
         elif not quiet and not (chooser is not None and chooser.left_out):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
-
-    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
-        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
-        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
-            typer.echo(safe(line), err=True)
-        if problem := add_summary(gates, self._summary, os.environ):
-            typer.echo(f"notice: {problem}", err=True)
-
-
-def _tell_gates(gates: Sequence[GateOutcome]) -> None:
-    for gate in gates:
-        if gate.text:
-            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
-            for example in gate.examples:
-                typer.echo(f"  {safe(example)}", err=True)
 
 
 def config_of(options: EvaluateOptions) -> Config:

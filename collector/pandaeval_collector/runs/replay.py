@@ -31,7 +31,7 @@ BATCH = 128
 T = TypeVar("T")
 
 
-class Source(Protocol):
+class TraceSource(Protocol):
     """Recorded traces, in a ``store`` of their own."""
 
     store: Store
@@ -50,7 +50,7 @@ class Source(Protocol):
 
 
 def replay(
-    source: Source,
+    source: TraceSource,
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,
