@@ -22,7 +22,7 @@ AREAS: Mapping[str, Area] = {
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series/*.py", "store/tally.py"),
+        ("store/series.py", "store/tally.py"),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -49,7 +48,7 @@ class RunSource:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")
-        yield from requests(self.files or ()) if self.store is None else _stored(_existing(self.store))
+        yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
 run_source = in_place_of(
@@ -63,15 +62,11 @@ run_source = in_place_of(
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 
-def _existing(folder: Path) -> Path:
-    if not (folder / FILE_NAME).is_file():
-        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
-    return folder
-
-
 def _stored(folder: Path) -> Iterator[Request]:
     """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
     only, also while a collector runs."""
+    if not (folder / FILE_NAME).is_file():
+        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     given: set[str] = set()
     after = None
     with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
@@ -94,17 +89,13 @@ _BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then 
 _EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
 
 
-class RunFormat(StrEnum):
-    """The formats in which commands print."""
-
-    table = "table"
-    json = "json"
+RunFormat = Literal["table", "json"]
+"""The formats in which commands print."""
 
 
 Format = Annotated[RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
-TABLE = RunFormat.table
-_OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
-_STATUS: Any = StrEnum("Status", list(STATUSES))  # type: ignore[misc]
+_OUTCOME: Any = Literal[tuple(OUTCOMES)]
+_STATUS: Any = Literal[tuple(STATUSES)]
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _TYPES: dict[str, Any] = {

@@ -23,12 +23,14 @@ from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _PATIENCE_S = 50.0
+"""So long it waits until nothing is left to do."""
 
 _NEXT = """\
 What you saw: a collector was started here, recorded sessions of real agents were sent to it over OTLP/gRPC, and every
@@ -51,7 +53,7 @@ def demo(
     for option, path in (("--keep", keep), ("--report", report)):
         try:
             if path is not None:
-                path.open("a").close()  # before the work begins; changes no content
+                path.open("a").close()
         except OSError as error:
             raise UserError(f"{option} {path}: {error.strerror or error}") from error
     out = console()
@@ -64,9 +66,9 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
     summary = Summary()
-    with TraceFiles() as files:  # results do not say how each run ended
-        files.add_all(_requests())
-        summary.runs((each.trace_id, each.session_id, each.error) for each in files.traces())
+    with TraceFiles() as run:  # how each run ended, results do not say
+        run.add_all(_requests())
+        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
     print_summary(summary, out)
@@ -105,7 +107,9 @@ async def _run(folder: Path, results: Path) -> int:
     listening = await collector.start()
     try:
         sent = await _send(listening)
-        await _settled(collector)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
+            await asyncio.sleep(0.1)
     finally:
         await collector.stop()
     return sent
@@ -128,10 +132,3 @@ def _requests() -> Iterator[Request]:
         logs = "resourceLogs" in document
         decoded = logs_from_json(document) if logs else traces_from_json(document)
         yield Request(logs, decoded.SerializeToString())
-
-
-async def _settled(collector: Collector) -> None:
-    """Waits until the collector has nothing left to do, for at most :data:`_PATIENCE_S` seconds."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
-        await asyncio.sleep(0.1)

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -22,9 +21,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
-from pandaeval_collector.cli._config import check_asked, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
@@ -34,8 +34,9 @@ from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.runs.trial_grading import graded
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
@@ -48,14 +49,8 @@ from pandaeval_collector.trials.passk.gate import GateVerdict
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
 
-
-class ResultFormat(StrEnum):
-    """The formats in which results are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +67,9 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: ResultFormat = ResultFormat.table
+    format: ResultFormat = "table"
     output: Path | None = None
-    annotations: AnnotationTarget = AnnotationTarget.auto
+    annotations: AnnotationTarget = "auto"
     workers: int | None = None
 
 
@@ -120,7 +115,7 @@ def evaluate(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = ResultFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     workers: Annotated[
         int | None,
@@ -139,20 +134,17 @@ def evaluate(
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = AnnotationTarget.auto,
+    ] = "auto",
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
     Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
     baseline's, with 2 when the input, or a file of it, cannot be used.
     """
-    names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
-    if names == []:  # an unset variable must not mean all
-        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
     options = EvaluateOptions(
         files,
         config,
-        metrics=names,
+        metrics=None if metrics is None else _names(metrics),
         model=model,
         cases=cases,
         cases_report=cases_report,
@@ -164,6 +156,14 @@ def evaluate(
         workers=workers,
     )
     Evaluation(options).run()
+
+
+def _names(metrics: str) -> list[str]:
+    """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if not names:
+        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
+    return names
 
 
 _WAIT_S = 2.0
@@ -186,7 +186,7 @@ class Evaluation:
         self._matcher = None if self._suite is None else TrialMatcher(self._suite)
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
         self._output = options.output
-        if self._output is None and options.format is ResultFormat.html:
+        if self._output is None and options.format == "html":
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
@@ -205,37 +205,31 @@ class Evaluation:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
             self._write_tables(target)
-            if self._layers is not None and self._suite is not None and self._matcher is not None:
-                tell_matching(self._matcher, self._suite)
-                if self._options.cases_report is not None:
-                    write_layers(self._layers, self._options.cases_report)
-            gates, verdict = self._outcomes()
-            if self._options.format is ResultFormat.junit:
-                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
+            self._tell_cases()
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
+            if self._options.format == "junit":
+                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
-        for gate in gates if verdict is None else gates[:-1]:
-            if gate.text:
-                typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
-                for example in gate.examples:
-                    typer.echo(f"  {safe(example)}", err=True)
+        _tell_gates(gates)
         if wanted(self._options.annotations, os.environ):
-            for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
-                typer.echo(safe(line), err=True)  # standard output may hold results; GitHub's runner reads this, too
-            if problem := add_summary(gates, self._summary, os.environ):
-                typer.echo(f"notice: {problem}", err=True)
+            self._annotate(of_all)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
-        if not all(gate.passed for gate in gates):
+        if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _outcomes(self) -> tuple[list[GateOutcome], GateVerdict | None]:
-        """Returns the outcomes of all gates, the baseline's last, and what the comparison with it says, if any."""
-        gates = [*checked(self._config, self._summary)]
-        verdict = None if self._against is None else self._against.verdict()
-        return gates if verdict is None else [*gates, outcome(verdict)], verdict
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
+
+    def _failed_gates(self) -> list[str]:
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -251,7 +245,7 @@ class Evaluation:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
-        spans_are_needed = options.format is ResultFormat.html or self._chooser is not None or self._suite is not None
+        spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
         if not number or spans_are_needed or files.read.items < FEW:
             return nullcontext()
         return FileWorkers(
@@ -283,7 +277,7 @@ class Evaluation:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
         grouped = by_code if asked is None else asked.grouped
-        if self._options.format is ResultFormat.html:
+        if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 told = write_report(
                     files,
@@ -296,11 +290,11 @@ class Evaluation:
                     modules=scorer.settings.modules,
                     where=self._options.where,
                     on_scored=on_scored,
-                    failed_gates=lambda: [gate.text for gate in self._outcomes()[0] if not gate.passed],
+                    failed_gates=self._failed_gates,
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
-        as_json = self._options.format is ResultFormat.json
+        as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
 
@@ -320,17 +314,24 @@ class Evaluation:
 
     def _write_tables(self, target: TextIO) -> None:
         raised = self._telemetry.component_errors()
-        if self._options.format is not ResultFormat.table:
+        if self._options.format != "table":
             print_component_errors(console(stderr=True), raised)
             return
         print_summary(self._summary, console(file=target), self._config.judge.model, raised)
         if self._layers is not None:
             print_layers(self._layers, console(file=target))
 
+    def _tell_cases(self) -> None:
+        if self._layers is None or self._suite is None or self._matcher is None:
+            return
+        tell_matching(self._matcher, self._suite)
+        if self._options.cases_report is not None:
+            write_layers(self._layers, self._options.cases_report)
+
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        quiet, chooser = self._options.format == "json", self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
@@ -338,6 +339,21 @@ class Evaluation:
                 typer.echo(f"notice: {line}", err=True)
         elif not quiet and not (chooser is not None and chooser.left_out):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+
+    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
+        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
+        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+            typer.echo(safe(line), err=True)
+        if problem := add_summary(gates, self._summary, os.environ):
+            typer.echo(f"notice: {problem}", err=True)
+
+
+def _tell_gates(gates: Sequence[GateOutcome]) -> None:
+    for gate in gates:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)
 
 
 def config_of(options: EvaluateOptions) -> Config:
@@ -355,7 +371,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)

@@ -13,13 +13,15 @@ from rich.text import Text
 
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import metric_names, opened_folder, resolve_config
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, learned_folder
+from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
@@ -55,7 +57,7 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
-    ] = RunFormat.table,
+    ] = "table",
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
     ] = None,
@@ -78,7 +80,7 @@ def learn(
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
     }
-    if format_ is RunFormat.json:
+    if format_ == "json":
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
             about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}

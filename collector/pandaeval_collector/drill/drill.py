@@ -103,7 +103,7 @@ class Drill:
                 original = copy.subject.trace
                 before = self._runs[original.trace_id].results
                 outcome = CopyOutcome.of(original, before, results, copy.planted)
-                tally.add(copy.fault, outcome)
+                tally.faults[copy.fault].add(outcome)
                 kept = self.kept[copy.fault]
                 if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
                     copy.noticed, copy.results = outcome.noticed, results
@@ -147,11 +147,11 @@ class Drill:
         try:
             return Judgeable(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
-            tally.refuse(name, str(why))
+            tally.faults[name].refused[str(why)] += 1
             return None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
             ERRORS.note(FAULT, name, error)
-            tally.refuse(name, f"the fault raised {type(error).__name__}")
+            tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
             return None
 
     def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:

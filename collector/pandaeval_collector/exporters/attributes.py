@@ -15,7 +15,6 @@ from pandaeval_collector.base.result import Result, cut_each
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.exporters._fields import (
     before_number,
-    before_text,
     double,
     pairs,
     repeated,
@@ -90,11 +89,8 @@ def _own(result: Result, reason: str) -> list[bytes]:
     """Encodes the attributes that hardly another result has. ``score.value`` only where something was measured."""
     finding = result.finding
     own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
-    if reason:
-        text = reason.encode()
-        own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
-    id_ = result.id.encode()
-    own.append(before_text("pandaeval.result.id", len(id_)) + id_)
+    own.extend(text_pair("gen_ai.evaluation.explanation", reason))
+    own.extend(text_pair("pandaeval.result.id", result.id))
     if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
         about, metadata = result.judge, finding.metadata
         tokens: Mapping[str, int] = about["tokens"]
@@ -111,12 +107,8 @@ def _own(result: Result, reason: str) -> list[bytes]:
             "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
         }
         own.extend(pairs(facts))
-    if result.failure_group:
-        of_group = result.failure_group.encode()
-        own.append(before_text("pandaeval.failure.group", len(of_group)) + of_group)
-    if result.run_id is not None:
-        of_run = result.run_id.encode()
-        own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
+    own.extend(text_pair("pandaeval.failure.group", result.failure_group))
+    own.extend(text_pair("pandaeval.run.id", result.run_id))
     return own
 
 

@@ -31,7 +31,7 @@ BATCH = 128
 T = TypeVar("T")
 
 
-class TraceSource(Protocol):
+class RecordedTraces(Protocol):
     """Recorded traces, in a ``store`` of their own."""
 
     store: Store
@@ -50,7 +50,7 @@ class TraceSource(Protocol):
 
 
 def replay(
-    source: TraceSource,
+    source: RecordedTraces,
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,

@@ -11,19 +11,12 @@ from functools import cached_property
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import (
-    SLOTS,
-    Attempts,
-    Desks,
-    JudgeConfig,
-    Patience,
-    RecordBudgets,
-    Runner,
-    StoredMemory,
-    open_checks,
-)
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
+from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
+from pandaeval_collector.jobs.runner import SLOTS, Runner
+from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.known import Price

@@ -128,7 +128,7 @@ def _watch(stages: Stages) -> None:
     stages.watch(trace_module, "normalize", "normalise")
     stages.watch(reading_module, "build_trace", "build")
     stages.watch(Evaluator, "embed", "embed")
-    for name in ("trace", "in_session", "session"):
+    for name in ("trace", "with_others", "session"):
         stages.watch(Evaluator, name, "metrics")
     stages.watch(SessionPlaces, "file", "sessions")
     stages.watch(Emitter, "add", "encode")

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import add
+from typing import TypeVar
 
 from pandaeval_collector.analysis.stats.corrected_rate import (
     LEAST_LABELS,
@@ -43,6 +45,7 @@ _LABELLED = f"""
          LEFT JOIN label_draws d USING (metric, unit)
     WHERE s.probability > 0 GROUP BY s.metric, s.unit
 """  # noqa: S608
+K = TypeVar("K")
 Key = tuple[str, str]
 """Metric (``level.name``) and agent."""
 
@@ -69,22 +72,6 @@ class AgentRate:
         return f"takes {LEAST_LABELS} drawn labels{chosen}"
 
 
-@dataclass(slots=True)
-class _Population:
-    """Sums over all judged runs: of weights, of weighted scores and passes, and of squared weights of sessions."""
-
-    weight: float = 0.0
-    total: float = 0.0
-    passed: float = 0.0
-    squares: float = 0.0
-    runs: int = 0
-
-    @property
-    def mean(self) -> float:
-        """The weighted mean of the judge's scores."""
-        return self.total / self.weight
-
-
 _Label = tuple[float, float, float, float | None, str]
 """People's verdict on a run, the judge's score, the chance to be judged, that to be labelled where it is known, and the
 session."""
@@ -101,43 +88,43 @@ def _labelled(labels: Sequence[_Label], whole: bool) -> Labelled:
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
     thread, which it blocks while SQLite reads the judged scores."""
-    populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
-    for metric, agent, weight, total, passed, squares, runs in connection.execute(_UNLABELLED):
+
+    def listed(metric: str, agent: str) -> str:
         known = of_metric[metric]
-        if agent in known or len(known) < MOST_AGENTS:
-            known.add(agent)
-        else:
-            agent = OTHER
-        sums = populations.setdefault((metric, agent), _Population())
-        sums.weight, sums.total = sums.weight + weight, sums.total + total
-        sums.passed, sums.squares, sums.runs = sums.passed + passed, sums.squares + squares, sums.runs + runs
+        if agent not in known and len(known) >= MOST_AGENTS:
+            return OTHER
+        known.add(agent)
+        return agent
+
+    rows = connection.execute(_UNLABELLED)
+    populations = _summed(((metric, listed(metric, agent)), sums) for metric, agent, *sums in rows)
+    # A labelled run's score counts by its distance from the mean that its own judge (model and version) gave, so that a
+    # change of judge or question within the window does not move the rate.
+    rows = connection.execute(_BY_JUDGE)
+    judges = _summed(((metric, listed(metric, agent), judge), sums) for metric, agent, judge, *sums in rows)
     labels: dict[Key, list[_Label]] = defaultdict(list)
-    means = _means(connection, of_metric)
     for metric, agent, judge, passed, score, judged, chance, session in connection.execute(_LABELLED):
-        agent = agent if agent in of_metric[metric] else OTHER
-        score += populations[metric, agent].mean - means[metric, agent, judge]
+        agent = listed(metric, agent)
+        (weight, total, *_), (judges_weight, judges_total) = populations[metric, agent], judges[metric, agent, judge]
+        score += total / weight - judges_total / judges_weight
         labels[metric, agent].append((passed, score, judged, chance, session))
     found = []
     for key, held in sorted(labels.items()):
-        population, rate = populations[key], None
-        labelled = _labelled(held, whole=len(held) >= population.runs)
+        weight, total, passed, squares, runs = populations[key]
+        labelled, rate = _labelled(held, whole=len(held) >= runs), None
         n = len(labelled.people)
         if n >= LEAST_LABELS:
-            rate = corrected_rate(labelled, Scores(population.mean, population.weight**2 / population.squares))
-        found.append(AgentRate(*key, n, population.passed / population.weight, rate, len(held) - n))
+            rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
+        found.append(AgentRate(*key, n, passed / weight, rate, len(held) - n))
     return found
 
 
-def _means(connection: sqlite3.Connection, of_metric: dict[str, set[str]]) -> dict[tuple[str, str, str], float]:
-    """Returns the mean score that each judge (model and version) gave. A labelled run's score counts by its distance
-    from its own judge's mean, so that a change of judge or question within the window does not move the rate."""
-    sums: dict[tuple[str, str, str], tuple[float, float]] = {}
-    for metric, agent, judge, weight, total in connection.execute(_BY_JUDGE):
-        key = metric, agent if agent in of_metric[metric] else OTHER, judge
-        before = sums.get(key, (0.0, 0.0))
-        sums[key] = before[0] + weight, before[1] + total
-    return {key: total / weight for key, (weight, total) in sums.items()}
+def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
+    found: dict[K, list[float]] = {}
+    for key, values in rows:
+        found[key] = [*map(add, found[key], values)] if key in found else values
+    return found
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
