@@ -42,8 +42,7 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
         return trace_id not in known
 
     with TraceFiles(close_rules(config), store=store, wants=is_new) as run:
-        for request in requests(sources):
-            run.add(request)
+        run.add_all(requests(sources))
         for _ in replay(run, evaluator(_unscored(config))):
             pass
         print_problems(console(stderr=True), run.read.problems, run.read.bad)

@@ -91,8 +91,7 @@ def drill(
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
-        for request in source.requests():
-            files.add(request)
+        files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:

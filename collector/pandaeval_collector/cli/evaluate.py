@@ -199,8 +199,7 @@ class Evaluation:
             self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
-            for request in self._inputs:
-                files.add(request)
+            files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)

@@ -342,8 +342,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
         with TraceFiles(close_rules(judging.config)) as files:
-            for request in judging.requests:
-                files.add(request)
+            files.add_all(judging.requests)
             tally = Drill(files, partial(judging.score, each), chosen, copies).run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

@@ -73,8 +73,7 @@ def learn(
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
     with TraceFiles(close_rules(settings)) as run:
-        for request in source.requests():
-            run.add(request)
+        run.add_all(source.requests())
         runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)

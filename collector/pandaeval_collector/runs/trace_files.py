@@ -106,6 +106,11 @@ class TraceFiles:
         if len(self._waiting) >= BATCH:
             self._flush()
 
+    def add_all(self, requests: Iterable[Request | BadLine]) -> None:
+        """Takes in requests; see :meth:`add`."""
+        for request in requests:
+            self.add(request)
+
     def waiting(self) -> int:
         """Returns how many traces were read and not scored, those without agents included."""
         self._flush()
