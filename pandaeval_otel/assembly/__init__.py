@@ -1,9 +1,8 @@
-"""Decides when a trace and when a session is complete, with pure, bounded structures; the clock is passed in.
+"""Decides when a trace is complete, with pure, bounded structures; the clock is passed in.
 
 Imports model, wire.
 """
 
-from pandaeval_otel.assembly.sessions import DueSession, SessionAssembler
 from pandaeval_otel.assembly.traces import Added, CloseRules, Decided, DueTrace, TraceAssembler
 
-__all__ = ["Added", "CloseRules", "Decided", "DueSession", "DueTrace", "SessionAssembler", "TraceAssembler"]
+__all__ = ["Added", "CloseRules", "Decided", "DueTrace", "TraceAssembler"]

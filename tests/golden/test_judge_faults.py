@@ -18,7 +18,7 @@ import pytest
 from pandaeval_collector.analysis.rules.response_owning_up import owns_up
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import ToolCall, Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -59,7 +59,7 @@ def _files(all_of_them: bool) -> list[Path]:
 
 @cache
 def _traces(path: Path) -> tuple[Trace, ...]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([str(path)]):
             run.add(request)
         return tuple(trace for trace in run.traces() if is_genai(trace) and trace.complete)

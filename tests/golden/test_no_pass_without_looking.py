@@ -16,8 +16,9 @@ from pandaeval_collector.config import load
 from pandaeval_collector.drill.fault import NotApplicableError, faults, plant
 from pandaeval_collector.pipeline.line.stored_traces import Part
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from tests.golden.test_drilled_captures import OWN, SETS, subjects
@@ -35,10 +36,10 @@ def scorer() -> Evaluator:
 
 
 def results(parts: list[Part], scorer: Evaluator) -> dict[str, Result]:
-    with FileRun(scorer) as run:
+    with TraceFiles() as run:
         for logs, chunk in parts:
             run.add(Request(logs, chunk))
-        return {f"{result.unit.level}.{result.metric}": result for result in run.results()}
+        return {f"{result.unit.level}.{result.metric}": result for result in replay(run, scorer)}
 
 
 def coverage(result: Result) -> float:

@@ -18,7 +18,8 @@ sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parents[1] / "collector")] if
 
 from pandaeval_collector.analysis.embedding import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings  # noqa: E402
 
 STORED = FOLDER / "result_ids.json"
@@ -38,10 +39,10 @@ def name(recording: Path) -> str:
 def ids(recording: Path, evaluator: Evaluator) -> Ids:
     """The ids of a recording's results, sorted, by metric and version."""
     found: Ids = {}
-    with FileRun(evaluator) as run:
+    with TraceFiles() as run:
         for request in Input(str(recording)).requests():
             run.add(request)
-        for result in run.results():
+        for result in replay(run, evaluator):
             found.setdefault(f"{result.metric} {result.evaluator.version}", []).append(result.id)
     return {metric: sorted(found[metric]) for metric in sorted(found)}
 

@@ -13,7 +13,8 @@ import pytest
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.model import Trace
 
@@ -26,12 +27,12 @@ Scores = dict[str, tuple[str, float | None]]
 
 
 def _read(path: Path, evaluator: Evaluator) -> list[tuple[Trace, Scores]]:
-    with FileRun(evaluator) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
         traces = {trace.trace_id: trace for trace in run.traces()}
         scores: dict[str, Scores] = defaultdict(dict)
-        for result in run.results():
+        for result in replay(run, evaluator):
             scores[result.unit.id][result.metric] = (result.outcome, result.score)
     return [(trace, scores[trace_id]) for trace_id, trace in traces.items()]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 
 OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[3] / "shared"
@@ -27,7 +27,7 @@ SILENT = frozenset(
 
 def views(path: Path) -> Iterator[TurnView]:
     """The turns of all traces that hold one, by start."""
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
         for trace in run.traces():

@@ -9,7 +9,7 @@ from pathlib import Path
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.metric import TraceContext
@@ -21,7 +21,7 @@ SETS = ("langgraph_genai", "adk", "strands")
 
 
 def _traces() -> list[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for name in SETS:
             for path in sorted((CAPTURES / name).glob("*.otlp.jsonl")):
                 for request in Input(str(path)).requests():

@@ -12,12 +12,16 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
-from pandaeval_collector.jobs import JudgeConfig, Limits
+from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs import filerun
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs import trial_grading
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.runs.trial_grading import graded
 from pandaeval_collector.scoring.cases import Case, Suite
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.model import Recorded
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
@@ -42,11 +46,11 @@ def _run(server: JudgeServer, *, judged: bool = True, count: int = 6, limits: Li
     composer = Composer(5)
     enabled = {"trace.coherence", "trace.tool_loop", "trace.confidence", *SESSION}
     settings = EvaluatorSettings(enabled, judge=JudgeSettings(MODEL) if judged else None)
-    config = JudgeConfig(_setup(server), limits or Limits()) if judged else None
-    with FileRun(Evaluator(WordEmbedder(), settings), judge=config, environ=ENVIRON) as run:
+    evaluator, config = Evaluator(WordEmbedder(), settings), JudgeConfig(_setup(server), limits or Limits())
+    with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, ENVIRON) as judge:
         for _ in range(count):
             run.add(Request(False, composer.trace().request().SerializeToString()))
-        return list(run.results())
+        return list(replay(run, evaluator, judge if judged else None))
 
 
 def test_a_file_is_judged_after_all_else_and_sessions_know_of_it() -> None:
@@ -78,7 +82,7 @@ def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
 
 
 def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filerun, "_TRIALS", 2)
+    monkeypatch.setattr(trial_grading, "_AT_A_TIME", 2)
     told: list[tuple[int, int]] = []
     settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
     evaluator = Evaluator(WordEmbedder(), settings)
@@ -94,10 +98,12 @@ def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
         config = JudgeConfig(_setup(server), Limits())
         grader = TrialGrader(evaluator, Suite(cases=tuple(cases)))
         progress = lambda done, total: told.append((done, total))  # noqa: E731
-        with FileRun(evaluator, judge=config, environ=ENVIRON, on_judged=progress, grader=grader) as run:
+        matcher = TrialMatcher(grader.suite)
+        with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, ENVIRON, on_judged=progress) as judge:
             for each in traces:
                 run.add(Request(False, each.request().SerializeToString()))
-            results = [result for result in run.results() if result.unit.level == "trial"]
+            assert not [*replay(run, evaluator, judge, on_decided=lambda decision: matcher.add(decision.traces))]
+            results = [*graded(run, grader, matcher, judge)]
     assert told == [(done, 5) for done in range(1, 6)]
     assert [result.finding.metadata["case"] for result in results] == ["c0", "c1", "c2", "c3", "c4"]
     assert {result.score for result in results} == {1.0}
@@ -127,11 +133,12 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
     with JudgeServer(quoting) as server:
         config = JudgeConfig(_setup(server), Limits())
         environ = {**os.environ, "JUDGE_KEY": key}
-        with FileRun(Evaluator(WordEmbedder(), settings), judge=config, environ=environ) as run:
+        evaluator = Evaluator(WordEmbedder(), settings)
+        with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, environ) as judge:
             for _ in range(3):
                 run.add(Request(False, composer.trace().request().SerializeToString()))
-            told += [r.finding.reason for r in run.results() if r.why == "judge_failed"]
-            with open_database(run._store.path / FILE_NAME) as database:
+            told += [r.finding.reason for r in replay(run, evaluator, judge) if r.why == "judge_failed"]
+            with open_database(run.store.path / FILE_NAME) as database:
                 told += [job.error for job in jobs.listed(database, "dead", 10)]
     told += caplog.messages
     assert len(told) >= 3

@@ -27,7 +27,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
     assert figures.redelivered > 0, "nothing was sent twice, so the way after a crash was not tried"
 
 
-@pytest.mark.slow  # tests/unit/pipeline/workers/test_workers.py kills them within one process of tests
+@pytest.mark.slow  # tests/integration/test_workers.py kills them within one process of tests
 def test_nothing_is_lost_or_said_twice_when_processes_of_the_line_are_killed(tmp_path: Path) -> None:
     """And in the end the collector with them."""
     kills = [*of_workers(1, random.Random(11)), "in_worker:1", "after_decide:3"]

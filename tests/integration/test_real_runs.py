@@ -14,7 +14,7 @@ import pytest
 from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
@@ -36,7 +36,7 @@ def runs(scenario: str) -> dict[str, list[Trace]]:
 
 
 def _traces(path: Path) -> Iterator[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
         yield from run.traces()

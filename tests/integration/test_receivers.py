@@ -81,7 +81,7 @@ class TestGrpc:
             assert await traces.Export(trace_request(3)) == ExportTraceServiceResponse()
             assert await logs.Export(logs_request()) == ExportLogsServiceResponse()
         assert ingest.stored == [trace_request(3), logs_request()]
-        assert telemetry.counts == {("grpc", "accepted"): 2}
+        assert telemetry.requests == {("grpc", "accepted"): 2}
 
     async def test_partial_success(self) -> None:
         ingest, telemetry = RecordingIngest(Accepted(2, "two had no id"), Accepted(1, "one")), CountingTelemetry()
@@ -89,7 +89,7 @@ class TestGrpc:
             partial = (await traces.Export(trace_request())).partial_success
             assert (partial.rejected_spans, partial.error_message) == (2, "two had no id")
             assert (await logs.Export(logs_request())).partial_success.rejected_log_records == 1
-        assert telemetry.counts == {("grpc", "partial"): 2}
+        assert telemetry.requests == {("grpc", "partial"): 2}
 
     async def test_a_warning_without_a_rejection_is_passed_on(self) -> None:
         async with grpc_door(RecordingIngest(Accepted(0, "clock skew"))) as where, grpc_client(where) as (traces, _):
@@ -112,7 +112,7 @@ class TestGrpc:
                 assert ("google.rpc.retryinfo-bin" in retry) == (outcome == "overloaded")
                 assert ("grpc-status-details-bin" in retry) == (outcome == "overloaded")
             await traces.Export(trace_request())  # lives on
-        assert telemetry.counts == {("grpc", outcome): 2, ("grpc", "accepted"): 1}
+        assert telemetry.requests == {("grpc", outcome): 2, ("grpc", "accepted"): 1}
 
     async def test_both_retry_trailers(self) -> None:
         async with grpc_door(RecordingIngest(Overloaded("full", 1.5))) as where, grpc_client(where) as (traces, _):
@@ -207,7 +207,7 @@ class TestHttp:
         traces, logs = ingest.stored
         assert traces.resource_spans[0].scope_spans[0].spans[0].name == "chat"
         assert logs.resource_logs[0].scope_logs[0].log_records[0].body.string_value == "hello"
-        assert telemetry.counts == {("http", "accepted"): 2}
+        assert telemetry.requests == {("http", "accepted"): 2}
 
     async def test_partial_success_in_the_encoding_of_the_request(self) -> None:
         partial = Accepted(2, "two had no id")
@@ -217,7 +217,7 @@ class TestHttp:
             binary = await client.post("/v1/traces", content=trace_request().SerializeToString(), headers=PROTOBUF)
         assert text.json() == {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "two had no id"}}
         assert ExportTraceServiceResponse.FromString(binary.content).partial_success.rejected_spans == 2
-        assert telemetry.counts == {("http", "partial"): 2}
+        assert telemetry.requests == {("http", "partial"): 2}
 
     @refusals
     async def test_refusals(
@@ -237,7 +237,7 @@ class TestHttp:
         answer = Status.FromString(as_binary.content)
         assert (answer.code, answer.message) == (code.value[0], as_text.json()["message"])
         assert as_binary.headers["content-type"] == "application/x-protobuf"
-        assert telemetry.counts == {("http", outcome): 2, ("http", "accepted"): 1}
+        assert telemetry.requests == {("http", outcome): 2, ("http", "accepted"): 1}
 
     @pytest.mark.parametrize(
         ("headers", "content", "status", "text"),
@@ -268,7 +268,7 @@ class TestHttp:
         assert response.status_code == status
         assert text in response.text
         assert ingest.stored == []
-        assert telemetry.counts == {("http", "malformed"): 1}
+        assert telemetry.requests == {("http", "malformed"): 1}
         assert admission.in_flight == 0
 
     async def test_other_paths_and_methods(self) -> None:
@@ -288,8 +288,8 @@ class TestHttp:
             writer.write(HALF_A_REQUEST)
             await until(lambda: bool(admission.in_flight))
             writer.close()
-            await until(lambda: bool(telemetry.counts))
-        assert telemetry.counts == {("http", "malformed"): 1}
+            await until(lambda: bool(telemetry.requests))
+        assert telemetry.requests == {("http", "malformed"): 1}
         assert admission.in_flight == 0
 
     async def test_stop_lets_running_requests_finish(self) -> None:
@@ -345,7 +345,7 @@ class TestRealExporters:
             result = await asyncio.to_thread(exporter.export, sdk_spans(20))
             await asyncio.to_thread(exporter.shutdown)
         assert result is SpanExportResult.SUCCESS
-        assert telemetry.counts == {("grpc", "overloaded"): 1, ("grpc", "accepted"): 1}
+        assert telemetry.requests == {("grpc", "overloaded"): 1, ("grpc", "accepted"): 1}
         assert len(ingest.stored[0].resource_spans[0].scope_spans[0].spans) == 20
 
     @pytest.mark.parametrize("refusal", [Overloaded("full"), Draining("starting")])

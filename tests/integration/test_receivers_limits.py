@@ -160,7 +160,7 @@ class TestSizes:
             )
             assert response.status_code == 413
             assert (await client.post("/v1/traces", content=b"", headers=PROTOBUF)).status_code == 200
-        assert telemetry.counts == {("http", "too_large"): 3, ("http", "accepted"): 1}
+        assert telemetry.requests == {("http", "too_large"): 3, ("http", "accepted"): 1}
         assert admission.in_flight == 0
 
     async def test_json_that_takes_far_more_memory_than_text(self) -> None:
@@ -285,7 +285,7 @@ class TestRandomBytes:
                 return await client.post("/v1/traces", content=body, headers=headers)
 
         assert asyncio.run(post()).status_code in (200, 400)
-        assert ("http", "internal_error") not in telemetry.counts
+        assert ("http", "internal_error") not in telemetry.requests
 
     async def test_over_grpc(self) -> None:
         noise, whole, telemetry = random.Random(7), trace_request(3).SerializeToString(), CountingTelemetry()
@@ -298,4 +298,4 @@ class TestRandomBytes:
                 for content in (whole[:size], bytes(damaged), noise.randbytes(size)):
                     code = await export(content).code()
                     assert code in (grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT)
-        assert set(telemetry.counts) == {("grpc", "accepted"), ("grpc", "malformed")}
+        assert set(telemetry.requests) == {("grpc", "accepted"), ("grpc", "malformed")}

@@ -188,7 +188,7 @@ class TestToken:
             assert exported.headers["www-authenticate"] == "Bearer"
             assert further.json()["code"] == grpc.StatusCode.UNAUTHENTICATED.value[0]
             assert ingest.calls == 0
-            assert telemetry.counts == {("grpc", "unauthenticated"): 1, ("http", "unauthenticated"): 2}
+            assert telemetry.requests == {("grpc", "unauthenticated"): 1, ("http", "unauthenticated"): 2}
         assert "s3cret" not in caplog.text
 
 

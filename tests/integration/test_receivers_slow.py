@@ -78,7 +78,7 @@ class TestHalfSentOverGrpc:
             await until(lambda: any(call.done() for call in calls))
             for _ in range(10):
                 await _sent(traces)
-            await until(lambda: telemetry.counts["grpc", "overloaded"] > 0)
+            await until(lambda: telemetry.requests["grpc", "overloaded"] > 0)
             for call in calls:
                 call.cancel()
         assert len(ingest.stored) == 10
@@ -92,7 +92,7 @@ class TestHalfSentOverGrpc:
         ):
             stream = await sender.call(EXPORT, MIB, MIB // 2)
             await until(lambda: stream in sender.ended)
-        assert telemetry.counts == {("grpc", "malformed"): 1}
+        assert telemetry.requests == {("grpc", "malformed"): 1}
 
     async def test_nothing_is_left_of_calls_that_were_ended(self) -> None:
         """No reference in a circle: gRPC would keep their messages until the garbage is collected."""

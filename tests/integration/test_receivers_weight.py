@@ -67,7 +67,7 @@ async def test_over_http(body: bytes) -> None:
         answer = await client.post("/v1/traces", content=gzip.compress(body, 1), headers=headers)
         assert answer.status_code == 413
         assert f"{len(body)} bytes hold more than 200000 items" in answer.text
-    assert (ingest.large, telemetry.counts) == ([], {("http", "too_large"): 1})
+    assert (ingest.large, telemetry.requests) == ([], {("http", "too_large"): 1})
     assert (admission.in_flight, admission.peak) == (0, 3 * len(body))
 
 

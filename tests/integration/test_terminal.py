@@ -11,17 +11,16 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
 from pandaeval_collector.base.runtime.logs import BoundedFormatter
-from pandaeval_collector.cli import app
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from support import forked
+from support.commands import whole
 from support.database import open_database
 from support.pty import Takes, commands, run_on_terminal
 
@@ -124,7 +123,7 @@ def _dead_job(data: Path) -> None:
         )
 
 
-COMMANDS = dict(commands(app))
+COMMANDS = dict(commands(whole()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
 """So that no model is asked, which takes its time to fail."""
 _NEEDED = dict.fromkeys([("runs", "start"), ("schedule", "add")], ("--metrics", "coherence"))
@@ -140,8 +139,8 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
     for name, kind in takes.options.items():
         before = [*path, *[files["trace"]] * (takes.words if name != "--trace" else 0)]
         before += _NEEDED.get(path, ()) if name != "--metrics" else ()
-        for choice in kind if isinstance(kind, type) and issubclass(kind, StrEnum) else ():
-            yield [*before, name, choice.value]
+        for choice in get_args(kind) if get_origin(kind) is Literal else ():
+            yield [*before, name, choice]
         for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):
             if path != ("collector",) or value != "good":  # it would run
                 yield [*before, name, files[value], *_BESIDE.get(name, ())]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from support.asked import GOOD, RATED, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, rubric_of, text_of
@@ -63,7 +63,7 @@ class Script:
 def turns_of(files: Iterable[Path]) -> dict[tuple[str, str], tuple[str, bool]]:
     """What the user said in each turn, and whether code finds repeated calls in it, by trace and span."""
     found: dict[tuple[str, str], tuple[str, bool]] = {}
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for file in files:
             for request in Input(str(file)).requests():
                 run.add(request)

@@ -93,7 +93,7 @@ async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "2 watchers already" in (refused.value.details() or "")
         assert retry_after_s(refused.value.trailing_metadata()) == 1.0
-        assert telemetry.counts == {("results", "accepted"): 2, ("results", "overloaded"): 1}
+        assert telemetry.requests == {("results", "accepted"): 2, ("results", "overloaded"): 1}
         first.cancel()
         # Whoever comes back as told finds the place that has become free.
         async for found in watch_results(endpoint=str(where)):

@@ -18,11 +18,11 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
-        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py"),
+        ("cli/_gates.py", "trials/passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series/*.py", "store/tally.py"),
+        ("store/series.py", "store/tally.py"),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(

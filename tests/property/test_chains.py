@@ -22,7 +22,8 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.members import AnswerText
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_otel.assembly import DueTrace
@@ -267,11 +268,13 @@ def links(told: tuple[int, ...]) -> tuple[list[str], str]:
 
 def as_file(whole: Sequence[MadeTrace]) -> tuple[dict[int, str | None], Standing]:
     """The sessions that ``inspect`` shows of a file, and what a run over it says."""
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), Timing().close) as run:
+    with TraceFiles(Timing().close) as run:
         for trace in whole:
             run.add(Request(False, trace.request().SerializeToString()))
         read = {int(trace.trace_id, 16): trace.session_id for trace in run.traces()}
-        return read, ids_and_scores([result.to_dict() for result in run.results()])
+        return read, ids_and_scores(
+            [result.to_dict() for result in replay(run, Evaluator(WordEmbedder(), EvaluatorSettings()))]
+        )
 
 
 def decided(
@@ -291,7 +294,7 @@ def decided(
         store.commit(decision.changes).result()
         results += decision.results
     line = Line(store.reads, evaluator)
-    closing = line.close_sessions(dict.fromkeys(sorted(store.open_sessions()), Trigger.IDLE))
+    closing = line.close_sessions(dict.fromkeys(sorted(store.reads.open_sessions()), Trigger.IDLE))
     results += closing.results
     placed = store.reads.session_of(list(held))
     store.close()

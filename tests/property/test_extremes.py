@@ -147,7 +147,7 @@ def test_every_item_is_decided_or_rejected_and_no_neighbour_pays(odd: list[Span]
 async def through(request: ExportTraceServiceRequest, events: ExportLogsServiceRequest) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with RunningLine(Path(folder)) as line:
-            line.pipeline._line._revisions._emitter = Emitter(("logs", "traces"))
+            line.line._revisions._emitter = Emitter(("logs", "traces"))
             await line.pipeline.traces(request.SerializeToString())
             await line.pipeline.logs(events.SerializeToString())
             await line.settle()

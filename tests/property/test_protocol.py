@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase
-from pandaeval_collector.pipeline.commits import Committer
 
 from pandaeval_collector.exporters.delivery.outbox import Outbox
+from pandaeval_collector.pipeline.deciding import Committer
 from pandaeval_collector.pipeline.keeping import Keeper
 from pandaeval_collector.store import Store
 from support.examples import examples
@@ -61,11 +61,11 @@ class TestTheMachineFinds:
         send = Outbox._send
 
         async def hastily(self: Outbox, last: bool) -> float | None:
-            rows = self._read(self._cursor.seq, 512)
-            before = self._cursor
+            before = self.seq
+            rows = self._read(before, 512)
             if rows:
-                await self._note(type(before)(rows[-1].seq, ""))
-                self._cursor = before
+                await self._note(rows[-1].seq, "")
+                self.seq = before
             return await send(self, last)
 
         monkeypatch.setattr(Outbox, "_send", hastily)
@@ -85,12 +85,16 @@ class TestTheMachineFinds:
         make = Committer._commit
 
         async def forgetful(self: Committer, decide: Any) -> None:
-            decision = decide()
+            decision = await decide()
             if decision.changes.ended:
                 decision.changes.results.clear()
                 await asyncio.wrap_future(self._store.commit(decision.changes))
             else:
-                await make(self, lambda: decision)
+
+                async def made() -> Any:
+                    return decision
+
+                await make(self, made)
 
         monkeypatch.setattr(Committer, "_commit", forgetful)
         assert "not those of a file" in found()

@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServ
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Accepted, Malformed
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
@@ -57,14 +58,15 @@ class RecordingIngest:
         return answer
 
 
-class CountingTelemetry:
+class CountingTelemetry(Telemetry):
     """Counts ``(door, outcome)``."""
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[str, str]] = Counter()
+        super().__init__()
+        self.requests: Counter[tuple[str, str]] = Counter()
 
     def request(self, door: str, outcome: str) -> None:
-        self.counts[door, outcome] += 1
+        self.requests[door, outcome] += 1
 
 
 def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettings:

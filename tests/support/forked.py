@@ -31,9 +31,9 @@ COMMAND = "pandaeval"
 _HELPER_OF = {
     COMMAND: "collector",
     "pandaeval_collector.pipeline.line.main": "collector",
-    "pandaeval_collector.jobs.main": "collector",
+    "pandaeval_collector.app.judge_main": "collector",
     "pandaeval_collector.runs.worker": "collector",
-    "pandaeval_collector.show.api.read_worker": "collector",
+    "pandaeval_collector.app.reader_main": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
 _SHARED = "TESTS_FORKED_FROM"

@@ -16,8 +16,10 @@ from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from support.collector import CollectorProcess, DiedError, children_of, open_chunks, snapshot, standing
 from support.oracle import Oracle, problems_of
 from support.sink import Sink
@@ -267,10 +269,10 @@ def standing_results(collector: CollectorProcess) -> Results:
 def uninterrupted(requests: Iterable[Request | BadLine]) -> Results:
     """What one run over the same spans says, without a collector, a restart or a late span."""
     config = load(None, {})
-    with FileRun(evaluator(config), close_rules(config)) as run:
+    with TraceFiles(close_rules(config)) as run:
         for request in requests:
             run.add(request)
-        results = [result.to_dict() for result in run.results()]
+        results = [result.to_dict() for result in replay(run, evaluator(config))]
         assert not run.read.bad, run.read.problems
     return {key: (each["id"], each["score"]) for key, each in standing(results).items()}
 

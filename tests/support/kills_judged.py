@@ -13,9 +13,12 @@ from typing import Any
 
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, live_evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.runs.settings import judge as judge_of
+from pandaeval_collector.runs.settings import live_evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
 from support.judge import JudgeServer, Say, rubric_of
@@ -123,8 +126,10 @@ def _last_word(
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
     """What one run over the same spans says, asking the same judge."""
     config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
-    with FileRun(live_evaluator(config), close_rules(config), judge_of(config), settings) as run:
+    scorer, judge = live_evaluator(config), judge_of(config)
+    assert judge is not None
+    with TraceFiles(close_rules(config)) as run, ReplayJudge(run.store, scorer, judge, settings) as asked:
         for request in requests:
             run.add(Request(False, request))
-        results = [result.to_dict() for result in run.results()]
+        results = [result.to_dict() for result in replay(run, scorer, asked)]
     return {key: (each["id"], each["score"]) for key, each in standing(results).items()}

@@ -21,7 +21,8 @@ from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
 from support.collector import standing
@@ -57,6 +58,7 @@ class RunningLine:
         environ: Mapping[str, str] = os.environ,
         hands_over: bool = False,
         labels: bool = True,
+        timeout: float = 60.0,
     ) -> None:
         self._labels = labels
         self._on_results = on_results
@@ -66,8 +68,7 @@ class RunningLine:
         self._environ = environ
         self._number, self._hands_over = workers, hands_over
         self.now = 0.0
-        self.timeout = 60.0
-        """For how long a process of the line may be at a request."""
+        self._timeout = timeout
         self.telemetry = Telemetry()
         self.store = self._open()
 
@@ -100,8 +101,10 @@ class RunningLine:
         self.workers = None
         if self._number:
             setup = TestedSetup(self.folder, self.settings, self._hands_over)
-            environ = {**self._environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self.timeout)
+            tests = str(Path(__file__).parents[1])
+            path = os.pathsep.join(filter(None, [self._environ.get("PYTHONPATH"), tests]))
+            environ = {**self._environ, "PYTHONPATH": path}
+            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self._timeout)
         self.pipeline = Pipeline(
             store,
             self.workers or LineHere(self.line),
@@ -162,10 +165,12 @@ def ids_and_scores(results: Sequence[dict[str, Any]]) -> Standing:
 
 def as_file(traces: Iterable[MadeTrace], timing: Timing | None = None) -> Standing:
     """What a run over a file with these traces says."""
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), (timing or Timing()).close) as run:
+    with TraceFiles((timing or Timing()).close) as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
-        return ids_and_scores([result.to_dict() for result in run.results()])
+        return ids_and_scores(
+            [result.to_dict() for result in replay(run, Evaluator(WordEmbedder(), EvaluatorSettings()))]
+        )
 
 
 def cut(trace: MadeTrace, chance: random.Random) -> list[list[Span]]:

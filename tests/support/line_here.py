@@ -15,7 +15,7 @@ from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.main import LineServer
-from pandaeval_collector.pipeline.line_processes import Understood
+from pandaeval_collector.pipeline.line_processes import HeldBatch
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import StoreReader
@@ -32,10 +32,10 @@ class LineHere:
         self.line = line
         self._handlers = LineServer(line).handlers()
 
-    async def understand(self, due: Sequence[DueTrace]) -> Understood:
-        return Understood(await self.ask("keep_understood", due))
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
+        return HeldBatch(await self.ask("keep_understood", due))
 
-    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
         return await self.decide("file", due, understood.held)
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
@@ -45,7 +45,7 @@ class LineHere:
     async def ask(self, name: str, *arguments: Any) -> Any:
         return self._handlers[name](*arguments)
 
-    def kill(self) -> None:
+    def give_up(self) -> None:
         raise AssertionError("nothing hangs here")
 
 

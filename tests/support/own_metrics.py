@@ -40,6 +40,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.sessions": "`outcome`: failed; `reason`",
     "pandaeval.metric.cpu": "`metric`: trace.tool_loop, embedding …",
     "pandaeval.workers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
+    "pandaeval.judges": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.readers": "`outcome`: started, ended, not_started; `reason`: signal_9, exit_1 …",
     "pandaeval.jobs": "`outcome`: done, put_back, dead, cancelled, parked; `reason`",
     "pandaeval.runs": "`outcome`: ended, failed, given_up, scheduled, process_ended",

@@ -13,7 +13,8 @@ from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace
@@ -27,10 +28,10 @@ class Output:
 
 def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Output:
     """Of traces, of their sessions, and of one judged metric."""
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings())) as run:
+    with TraceFiles() as run:
         for trace in traces:
             run.add(Request(False, trace.request().SerializeToString()))
-        results = list(run.results())
+        results = list(replay(run, Evaluator(WordEmbedder(), EvaluatorSettings())))
     judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=EvaluatorInfo("llm", "1", "m"))
     encoded = encode_attributes([*results, judged])
     around = Envelope(instance)

@@ -31,7 +31,7 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
             now = store.clock.calendar() + 10
             while store.keep(0.0, now, (), 1 << 30):
                 pass
-    for session_id in list(store.open_sessions())[:1]:
+    for session_id in list(store.reads.open_sessions())[:1]:
         store.commit(line.close_sessions(dict.fromkeys([session_id], Trigger.IDLE)).changes).result()
     store.close()
     return traces

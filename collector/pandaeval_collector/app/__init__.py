@@ -1,5 +1,5 @@
 """Puts a running collector together from its configuration, starts its parts in order and stops them in reverse.
 
-Imports base, config, exporters, jobs, pipeline, receivers, runs, scoring, show, store,
+Imports base, config, exporters, jobs, judge, pipeline, receivers, runs, scoring, show, store,
 trials.
 """

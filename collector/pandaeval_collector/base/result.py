@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -21,6 +23,9 @@ _MAX_SPANS = 200
 bytes every longer text."""
 _DEEPEST = 100
 """Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
+_MOST_DETAILS, _CHARS = 4000, 64
+"""Most details that are kept, and characters of a text that count as one: a quarter of a megabyte in all."""
+_SMALL = frozenset({int, float, bool, type(None)})
 _TIMES = 512
 """How many formatted times are cached: more than a batch has."""
 
@@ -56,26 +61,7 @@ class Unit:
 
     def with_evidence(self, evidence: str) -> Unit:
         """Returns a copy with another evidence digest."""
-        return Unit(
-            level=self.level,
-            id=self.id,
-            trace_id=self.trace_id,
-            span_id=self.span_id,
-            session_id=self.session_id,
-            agent=self.agent,
-            service=self.service,
-            environment=self.environment,
-            evidence=evidence,
-            revision=self.revision,
-            trigger=self.trigger,
-            late_spans=self.late_spans,
-            response_id=self.response_id,
-            end_ns=self.end_ns,
-            sampled=self.sampled,
-            trace_ids=self.trace_ids,
-            case=self.case,
-            trial=self.trial,
-        )
+        return replace(self, evidence=evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +117,11 @@ class Result:
         match self.finding:
             case Score() as finding:
                 self.outcome, self.score = "scored", finding.value
-                self.success = _success(finding, self.threshold)
+                if finding.failed:
+                    self.success = False
+                elif self.threshold is not None:
+                    own = finding.value if finding.raw is None else finding.raw
+                    self.success = own >= self.threshold - TOLERANCE
                 passed = None if self.success is None else "pass" if self.success else "fail"
                 self.label = passed if finding.label is None else finding.label
             case Assumed(value=value):
@@ -211,7 +201,7 @@ class Result:
                 return body
         except TypeError:
             pass  # a sum of numbers from outside that no longer fits into 64 bits
-        return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
+        return orjson.dumps(_pruned(self.to_dict(), [math.inf]), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def to_json(results: Iterable[Result]) -> list[bytes]:
@@ -225,7 +215,8 @@ class Identity:
     __slots__ = ("_shared",)
 
     def __init__(self, key: str, version: str, model: str | None, settings: Mapping[str, Any]) -> None:
-        self._shared = orjson.dumps([key, version, model, _canonical(settings)])[1:-1]
+        canonical = orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+        self._shared = orjson.dumps([key, version, model, canonical.decode()])[1:-1]
 
     def of(self, unit: Unit) -> str:
         """Returns a result's id: 32 hex digits of the shared part, the unit and its evidence."""
@@ -241,6 +232,41 @@ def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
     return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What all results of a metric share. ``threshold``: ``None`` for a metric that explains a failure."""
+
+    metric: str
+    identity: Identity
+    evaluator: EvaluatorInfo
+    threshold: float | None
+
+
+def keep_little(finding: Finding) -> None:
+    """Cuts a finding to what is kept of it in memory until its batch is committed, which has thousands of findings."""
+    finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
+
+
+def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list[Result]:
+    """Makes a result of each finding about ``unit``, with the milliseconds that it took."""
+    time, encoded = now(), encoded_unit(unit)
+    return [
+        Result(
+            id=origin.identity.of_encoded(*encoded),
+            metric=origin.metric,
+            unit=unit,
+            finding=finding,
+            evaluator=origin.evaluator,
+            threshold=origin.threshold,
+            revision=unit.revision,
+            final=True,
+            duration_ms=round(took_ms, 3),
+            time=time,
+        )
+        for origin, finding, took_ms in found
+    ]
+
+
 def cut(text: str, most: int) -> str:
     """Returns the text, cut to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -251,26 +277,53 @@ def cut_each(texts: Iterable[str], most: int) -> list[str]:
     return [text if len(text) <= most else cut(text, most) for text in texts]
 
 
-def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
-    """Returns the value without numbers that are too large, with long texts cut, and no more than ``deep`` objects and
-    lists within each other; the keys of objects are cut texts, too."""
+def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the details that a metric, another's perhaps, gives beside its score: of too many the first ones, with a
+    note that there were more."""
+    if _room_after(details, _MOST_DETAILS) >= 0:
+        return details
+    return {**_pruned(details, [_MOST_DETAILS]), "left_out": "there were more details than are kept"}
+
+
+def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
+    """Returns what is left of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
+    if type(value) in _SMALL:
+        return room - 1
+    match value:
+        case str() | bytes():
+            return room - 1 - len(value) // _CHARS
+        case dict() | list() | tuple() | Mapping() if not deep or len(value) > room:
+            return -1
+        case dict() | Mapping():
+            for key, held in value.items():
+                room -= len(str(key)) // _CHARS
+                if (room := room - 1 if type(held) in _SMALL else _room_after(held, room, deep - 1)) < 0:
+                    break
+        case list() | tuple():
+            for held in value:
+                if (room := room - 1 if type(held) in _SMALL else _room_after(held, room, deep - 1)) < 0:
+                    break
+    return room - 1
+
+
+def _pruned(value: Any, room: list[float], deep: int = _DEEPEST) -> Any:
+    """Returns the value without numbers that are too large and without what JSON has no form for, with long texts cut,
+    and no more than ``deep`` objects and lists within each other; the keys of objects are cut texts, too. Takes what it
+    keeps out of the ``room``, and ends where nothing of that is left."""
+    room[0] -= 1
     match value:
         case Mapping() | list() | tuple() if not deep:
             return "…"
         case int() if value.bit_length() > 63:
             return float(value) if value.bit_length() < 1024 else str(value)[:20]
         case str():
+            room[0] -= min(len(value), MAX_TEXT_CHARS) // _CHARS
             return cut(value, MAX_TEXT_CHARS)
         case Mapping():
-            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held, deep - 1) for key, held in value.items()}
+            pairs = takewhile(lambda _: room[0] > 0, value.items())
+            return {cut(str(key), MAX_TEXT_CHARS): _pruned(held, room, deep - 1) for key, held in pairs}
         case list() | tuple():
-            return [_pruned(held, deep - 1) for held in value]
-        case _:
-            return _encodable(value)
-
-
-def _encodable(value: Any) -> Any:
-    """Returns the value, or its text where JSON has no form for it."""
+            return [_pruned(held, room, deep - 1) for held in takewhile(lambda _: room[0] > 0, value)]
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
@@ -295,18 +348,6 @@ def nanoseconds(time: datetime) -> int:
 def written(time: datetime) -> str:
     """Formats a time by RFC 3339."""
     return time.isoformat()
-
-
-def _success(finding: Score, threshold: float | None) -> bool | None:
-    if finding.failed:
-        return False
-    if threshold is None:
-        return None
-    return (finding.value if finding.raw is None else finding.raw) >= threshold - TOLERANCE
-
-
-def _canonical(settings: Mapping[str, Any]) -> str:
-    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def is_verdict(said: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
-"""The ``pandaeval`` command: each public module here is one command, added by its ``register(app)``.
+"""The ``pandaeval`` command: each public module here holds one, or a group of them.
 
-Nothing heavy is imported here or at the top of a command's module, so that ``pandaeval --help`` answers at once.
+Nothing heavy is imported here: a command's module is imported when it is asked for.
 
 Imports analysis, app, base, config, drill, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
 """

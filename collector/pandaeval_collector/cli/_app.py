@@ -8,13 +8,11 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._discovery import LazyGroup
 from pandaeval_collector.cli._extras import hint
-from pandaeval_collector.cli._hand import alike
 from pandaeval_collector.cli._terminal import harmless_arguments
-from pandaeval_otel.base.plugins import find_by_module
 
 _BROKEN_PIPE = 128 + 13  # as if the signal had ended us
 _INTERRUPTED = 128 + 2
@@ -25,7 +23,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 """Click's base class of usage errors, whether Typer bundles Click or imports it."""
 
 
-class Commands(TyperGroup):
+class Commands(LazyGroup):
     """Turns the errors that users can do something about into a message and an exit code; all others are ours and
     keep their traceback."""
 
@@ -96,9 +94,6 @@ def _build() -> typer.Typer:
         rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
     )
     built.callback()(_root)
-    for register in find_by_module("pandaeval_collector.cli", "register").values():
-        register(built)
-    alike(built)
     return built
 
 

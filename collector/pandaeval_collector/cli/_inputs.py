@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
-from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from pandaeval_collector.receivers.files import Request
-    from pandaeval_collector.receivers.sources import TraceSource
+from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
+from pandaeval_collector.receivers.sources import TraceSource
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
@@ -43,8 +38,6 @@ class Inputs:
     def __iter__(self) -> Iterator[Request | BadLine]:
         for name in self._files:
             _check(name)
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
         progress = Progress(
             TextColumn("reading {task.description}", markup=False),
             BarColumn(),
@@ -110,6 +103,4 @@ def _check(name: str) -> None:
 def _opened(name: str) -> Input | TraceSource:
     if "://" not in name:
         return Input(name)
-    from pandaeval_collector.receivers.sources import TraceSource
-
     return TraceSource(name)

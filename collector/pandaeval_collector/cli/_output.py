@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, Any, NoReturn, TextIO, cast
 
 import typer
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.cli._terminal import guarded, write_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
+from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
 
 _WIDE = 100_000
 
@@ -28,8 +30,6 @@ _WIDE = 100_000
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
     """Returns a console that reads no markup in what it prints and passes no control sequences on. It respects
     ``NO_COLOR``; without a terminal it cuts nothing to a width, so that a table keeps one line per row."""
-    from pandaeval_collector.cli._console import PlainConsole
-
     made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDE
@@ -38,15 +38,17 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
     """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     look = box.SIMPLE_HEAD if on.is_terminal else None
     made = Table(*columns, title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row))
     return made
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Prints a :func:`table` on standard output."""
+    out = console()
+    out.print(table(columns, rows, on=out, title=title))
 
 
 def safe(text: str) -> str:
@@ -65,8 +67,6 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
     if not console.is_terminal:
         yield lambda done, total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
@@ -80,8 +80,6 @@ def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[in
     if not console.is_terminal:
         yield lambda scored: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("spans {task.fields[rate]}")
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar, guarded():
         task = bar.add_task("scoring", total=spans, visible=False, rate="")
@@ -133,3 +131,26 @@ def print_json(items: Iterable[Mapping[str, Any]]) -> None:
     """Prints each item as a line of JSON."""
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
+
+
+class PlainConsole(Console):
+    """A rich console that prints every piece of text with unsafe characters written out. Our own styles stay."""
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream that the console writes to: the one below the guards, which would write styles out, too."""
+        return unproxied(cast(TextIO, Console.file.__get__(self)))
+
+    @file.setter
+    def file(self, file: IO[str]) -> None:
+        self._file = file
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Renders as rich does, with unsafe characters written out."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raises :class:`BrokenPipeError` when the reader, such as `head`, has enough. Rich itself would leave with 1,
+        which here means a missed threshold."""
+        raise BrokenPipeError

@@ -6,23 +6,28 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._hand import in_place_of
-
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.runs.manager import Runs
-    from pandaeval_collector.show.api.client import Asker
-    from pandaeval_collector.store import Store
-
+from pandaeval_collector.cli._output import console, progress
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.show.api.app import alone, api_app
+from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store import Store, StoreBusyError
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.finding import Finder
 
 # A running collector's API, as commands speak to it.
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
@@ -82,8 +87,6 @@ class Api(ApiClient):
     """The API of a running collector."""
 
     def __init__(self, url: str, token_env: str) -> None:
-        from pandaeval_collector.show.api.client import Asker
-
         super().__init__(Asker.over_http(url, token_env))
 
 
@@ -93,8 +96,6 @@ at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TO
 
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
     """Waits until a run has ended, with a progress bar on a terminal. Returns the run as it is then."""
-    from pandaeval_collector.cli._output import console, progress
-
     with progress(console(stderr=True), f"run {run_id}") as tell:
         while True:
             run: dict[str, Any] = api.get(f"/runs/{run_id}")
@@ -129,9 +130,6 @@ class Place:
             with Api(self.url, self.token_env) as api:
                 yield api
             return
-        from pandaeval_collector.show.api.app import alone
-        from pandaeval_collector.show.api.client import Asker
-
         with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
             yield stored
 
@@ -171,18 +169,11 @@ class LocalApi(ApiClient):
     """The API over a store that is open in this process, which itself does the one run that is begun."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        from pandaeval_collector.base.telemetry import Telemetry
-        from pandaeval_collector.runs.manager import Runs
-        from pandaeval_collector.show.api.app import api_app
-        from pandaeval_collector.show.api.client import Asker
-        from pandaeval_collector.show.api.read_threads import Reads
-        from pandaeval_collector.show.api.work import Work
-        from pandaeval_collector.store.finding import Finder
-
         self._reads = Reads(Finder(store.path))
+        self.store, self.config = store, config
         self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:
@@ -190,12 +181,6 @@ class LocalApi(ApiClient):
             self._loop.run(asyncio.wait({self._task}))
         super().__exit__(*error)
         self._reads.close()
-
-    def take_in(self, sources: Sequence[str]) -> str:
-        """Reads the traces of ``sources`` into the store (:func:`pandaeval_collector.cli._run_source.take_in`)."""
-        from pandaeval_collector.cli._run_source import take_in
-
-        return take_in(self._runs.store, self._runs.config, sources)
 
     def begin(self, run_id: str) -> None:
         """Starts a run, which goes on during :meth:`pause`."""
@@ -212,10 +197,6 @@ class LocalApi(ApiClient):
 
 @contextmanager
 def _opened(folder: Path, path: Path | None, new: bool) -> Iterator[tuple[Store, Config]]:
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.store import Store, StoreBusyError
-    from pandaeval_collector.store.connection import FILE_NAME
-
     config = resolve_config(path, {"store.path": str(folder)}).config
     if not new and not (folder / FILE_NAME).is_file():
         raise UserError(f"there is no store in {folder}: name a collector's data directory, or read traces with --from")

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.errors import UserError
-
-if TYPE_CHECKING:
-    from pandaeval_otel.model import Trace
+from pandaeval_collector.config import closest
+from pandaeval_otel.model import Trace
 
 HELP = (
     "Only traces like these are scored, judged and shown: agent=NAME, service=NAME, status=error|ok, time=FROM..TO. "
@@ -91,8 +89,6 @@ class Chooser:
         empty."""
         if self.chosen or not self.left_out:
             return ""
-        from pandaeval_collector.config import closest
-
         for key, wanted, there in (
             ("agent", self.where.agents, self._agents),
             ("service", self.where.services, self._services),
@@ -117,17 +113,12 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
     if key not in _KEYS:
-        raise _wrong(text, f"there is no key {key!r}; {_meant(key)}")
+        meant = closest(key, _KEYS)
+        cure = f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
+        raise _wrong(text, f"there is no key {key!r}; {cure}")
     if not value:
         raise _wrong(text, "a value is missing")
     return key, value
-
-
-def _meant(key: str) -> str:
-    from pandaeval_collector.config import closest
-
-    meant = closest(key, _KEYS)
-    return f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
 
 
 def _status(value: str) -> str:

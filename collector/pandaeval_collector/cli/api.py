@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("api")(api)
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.show.api import docs
 
 
 def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:
     """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
-    import json
-
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.show.api import docs
-
     if page:
         typer.echo(docs.reference_page(), nl=False)
     else:

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.config import check_machine, docs, effective, to_yaml
+
+config = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
 
 
-class SettingsFormat(StrEnum):
-    """The formats in which ``config show`` prints."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
-    group = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
-    group.command("check")(check)
-    group.command("show")(show)
-    group.command("schema")(schema)
-    app.add_typer(group, name="config")
-
-
+@config.command("check")
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="The same, as other commands have it.")] = None,
@@ -42,11 +30,6 @@ def check(
 
     What is missing on this machine only (variables, files, packages) is a note, as the collector may run on another.
     """
-    import os
-
-    from pandaeval_collector.cli._start_checks import judge_notes, start_problems
-    from pandaeval_collector.config import check_machine
-
     file = file or config
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config
@@ -56,29 +39,27 @@ def check(
     typer.echo(f"{safe(str(file or 'the configuration'))} is valid")
 
 
+@config.command("show")
 def show(
     config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
     output: Annotated[
-        SettingsFormat, typer.Option("--format", help="yaml says where each value came from.")
-    ] = SettingsFormat.YAML,
+        Literal["yaml", "json"], typer.Option("--format", help="yaml says where each value came from.")
+    ] = "yaml",
 ) -> None:
     """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
-    from pandaeval_collector.config import effective, to_yaml
-
     resolved = resolve_config(config)
-    if output is SettingsFormat.JSON:
+    if output == "json":
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
     else:
         typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)
 
 
+@config.command("schema")
 def schema(
     example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
     page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,
 ) -> None:
     """Print the JSON schema of the configuration file, for editors; or an example file, or the reference page."""
-    from pandaeval_collector.config import docs
-
     if example:
         typer.echo(docs.example_yaml(), nl=False)
     elif page:

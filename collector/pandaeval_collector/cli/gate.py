@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._ci import write_gate
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._gates import Against, outcome, tell
+from pandaeval_collector.cli._output import OutputFile
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
-    gate.command("compare")(compare)
-    app.add_typer(gate, name="gate")
+gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
 
 
+@gate.command("compare")
 def compare(
     file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
     baseline: Annotated[Path, typer.Option(help="Results of the baseline, as JSON lines.")],
@@ -33,12 +35,6 @@ def compare(
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")] = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
-    from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._baseline import Against, outcome, tell
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._junit import write_gate
-    from pandaeval_collector.cli._output import OutputFile
-
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates
     against = Against(baseline, gates)

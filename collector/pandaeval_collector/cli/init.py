@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import closest
+
 _PROGRAMS = Path(__file__).parent / "_programs"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("init")(init)
 
 
 def init(
@@ -20,9 +18,6 @@ def init(
     output: Annotated[Path | None, typer.Option(help="Write the program to this file, which must be new.")] = None,
 ) -> None:
     """Print one complete program for a framework: an agent with a tool, with the variables that capture content."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.config import closest
-
     known = programs()
     if framework is None:
         for name in known:

@@ -3,60 +3,45 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
+import orjson
 import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
 
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import printable
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_otel.model import Trace
-
-
-class TraceFormat(StrEnum):
-    """The formats in which traces are written."""
-
-    tree = "tree"
-    json = "json"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("inspect")(inspect)
+from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._tables import print_component_errors, print_problems
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.show.report.inspection import describe, outline
+from pandaeval_otel.model import Trace
 
 
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
-    format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
-        TraceFormat.tree
-    ),
+    format_: Annotated[
+        Literal["tree", "json"], typer.Option("--format", help="tree is for people, json one trace a line.")
+    ] = ("tree"),
 ) -> None:
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
-    import orjson
-
-    from pandaeval_collector.cli._inputs import Inputs
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_component_errors, print_problems
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.show.report.inspection import describe
-
-    out, inputs = console(), Inputs(files)
+    out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown = 0
-    with FileRun(None) as run:
-        for request in inputs:
-            run.add(request)
+    with TraceFiles() as run:
+        run.add_all(inputs)
         for trace in run.traces():
             shown += 1
-            if format_ is TraceFormat.json:
+            if format_ == "json":
                 write_json(orjson.dumps(describe(trace), default=str))
             else:
                 _print(out, trace)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-        print_component_errors(console(stderr=True), run.telemetry.component_errors())
+        print_component_errors(console(stderr=True), telemetry.component_errors())
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)
@@ -64,13 +49,6 @@ def inspect(
 
 
 def _print(out: Console, trace: Trace) -> None:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from pandaeval_collector.base.untrusted.foreign import plain_error
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.show.report.inspection import outline
-
     head = Text.assemble(
         (trace.trace_id, "bold"),
         f"  agent {safe(trace.agent or '-')}  session {safe(trace.session_id or '-')}  ",

@@ -3,77 +3,60 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-
-if TYPE_CHECKING:
-    from pandaeval_collector.store import Job
+from pandaeval_collector.cli._output import print_json, print_table, safe
+from pandaeval_collector.store import Job
+from pandaeval_collector.store import jobs as stored
+from pandaeval_collector.store.clock import last_running
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 _Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")]
 
 
-class State(StrEnum):
-    """The states of a job."""
-
-    due = "due"
-    leased = "leased"
-    done = "done"
-    dead = "dead"
-    cancelled = "cancelled"
+jobs = typer.Typer(help="Look at judge jobs, and retry dead ones.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    jobs = typer.Typer(help="Look at judge jobs, and retry dead ones.", no_args_is_help=True)
-    jobs.command("list")(list_)
-    jobs.command("show")(show)
-    jobs.command("retry")(retry)
-    app.add_typer(jobs, name="jobs")
-
-
+@jobs.command("list")
 def list_(
-    state: Annotated[State | None, typer.Option(help="Only jobs in this state; dead ones were given up.")] = None,
+    state: Annotated[
+        Literal["due", "leased", "done", "dead", "cancelled"] | None,
+        typer.Option(help="Only jobs in this state; dead ones were given up."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
-    from pandaeval_collector.cli._output import console, print_json, table
-    from pandaeval_collector.store import jobs
-
     with opened_store(config, store) as connection:
-        found = list(jobs.listed(connection, state.value if state else None, limit))
-    if format_ is given.RunFormat.json:
+        found = list(stored.listed(connection, state, limit))
+    if format_ == "json":
         return print_json([_facts(job) for job in found])
     if not found:
-        typer.echo(f"no {state.value} jobs" if state else "no jobs")
+        typer.echo(f"no {state} jobs" if state else "no jobs")
         return
-    out = console()
     rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
-    out.print(table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows, on=out))
+    print_table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows)
 
 
+@jobs.command("show")
 def show(
     id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
-    from pandaeval_collector.cli._output import print_json, safe
-    from pandaeval_collector.store import jobs
-
     with opened_store(config, store) as connection:
-        found = [_facts(job) for job in _one_or_more(jobs.found(connection, id_), id_)]
-    if format_ is given.RunFormat.json:
+        found = [_facts(job) for job in _one_or_more(stored.found(connection, id_), id_)]
+    if format_ == "json":
         return print_json(found)
     for facts in found:
         for name, value in facts.items():
@@ -94,6 +77,7 @@ def _facts(job: Job) -> dict[str, Any]:
     }
 
 
+@jobs.command("retry")
 def retry(
     ids: _Ids = None,
     all_: Annotated[bool, typer.Option("--all", help="All dead jobs.")] = False,
@@ -101,24 +85,18 @@ def retry(
     store: StoreFolder = None,
 ) -> None:
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store import jobs
-    from pandaeval_collector.store.clock import last_running
-
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
     with opened_store(config, store) as connection:
         if all_:
-            wanted = [job.id for job in jobs.listed(connection, "dead", 1_000_000)]
+            wanted = [job.id for job in stored.listed(connection, "dead", 1_000_000)]
         else:
-            wanted = [job.id for start in ids or [] for job in _one_or_more(jobs.found(connection, start), start)]
+            wanted = [job.id for start in ids or [] for job in _one_or_more(stored.found(connection, start), start)]
         now = last_running(connection)
-        typer.echo(f"{jobs.retry(connection, wanted, time.time() if now is None else now)} jobs are due again")
+        typer.echo(f"{stored.retry(connection, wanted, time.time() if now is None else now)} jobs are due again")
 
 
 def _one_or_more(found: list[Job], start: str) -> list[Job]:
-    from pandaeval_collector.base.errors import UserError
-
     if not found:
         raise UserError(f"no job's id begins with {start!r}")
     return found

@@ -6,30 +6,28 @@ import sqlite3
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-
-if TYPE_CHECKING:
-    from pandaeval_collector.trials.labels.queue import Queue
-    from pandaeval_otel.wire.labels import HumanLabel
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.store import people
+from pandaeval_collector.trials.labels.files import read_labels, row_of, save, written
+from pandaeval_collector.trials.labels.queue import Queue, draw, has_spans, metric_to_label
+from pandaeval_collector.trials.labels.rates import pass_rates
+from pandaeval_otel.wire.labels import HumanLabel
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
-    labels.command("import")(import_)
-    labels.command("next")(next_)
-    labels.command("export")(export)
-    labels.command("rates")(rates)
-    app.add_typer(labels, name="labels")
+labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
 
 
+@labels.command("import")
 def import_(
     file: Annotated[
         Path,
@@ -45,10 +43,6 @@ def import_(
     store: StoreFolder = None,
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.files import read_labels
-
     found = read_labels(file, metric_names(config))
     with opened_store(config, store) as connection:
         labels = _of_known_runs(connection, found.labels, skip_unknown)
@@ -64,9 +58,6 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store import people
-
     unknown = people.unheard_of(connection, labels)
     if not unknown:
         return labels
@@ -79,6 +70,7 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     return [each for each in labels if id(each) not in strange]
 
 
+@labels.command("next")
 def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
     metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
@@ -91,10 +83,6 @@ def next_(
 ) -> None:
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
     not shown, so that nobody follows it."""
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.trials.labels.files import save, written
-    from pandaeval_collector.trials.labels.queue import draw, metric_to_label
-
     with opened_store(config, store) as connection:
         key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
@@ -110,6 +98,7 @@ def next_(
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
 
 
+@labels.command("export")
 def export(
     out: Annotated[
         Path | None, typer.Option("--output", "--out", help="CSV, or .jsonl; if not given, CSV to standard output.")
@@ -119,10 +108,6 @@ def export(
     store: StoreFolder = None,
 ) -> None:
     """Write all verdicts as import reads them."""
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.files import row_of, save, written
-
     known = metric_names(config).keys
     with opened_store(config, store) as connection:
         labels = list(people.labels(connection))
@@ -137,34 +122,28 @@ def export(
         save(out, text)
 
 
-def rates(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+@labels.command("rates")
+def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
-        _print_rates(connection, as_json=format_ is given.RunFormat.json)
+        _print_rates(connection, as_json=format_ == "json")
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.trials.labels.queue import has_spans
-
     if not queue.drawn:
         typer.echo(f"nothing to label: no judged run without a label ({metric})")
         return
-    out = console()
     units = [each.run.unit for each in queue.drawn]
     looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
     rows = [
         (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)
     ]
-    out.print(table(("trace or session", "session", "agent", "look at it"), rows, on=out))
+    print_table(("trace or session", "session", "agent", "look at it"), rows)
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
 def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
-    from pandaeval_collector.cli._output import console, print_json, table
-    from pandaeval_collector.trials.labels.rates import pass_rates
-
     connection.execute("BEGIN")
     found = pass_rates(connection)
     connection.execute("COMMIT")
@@ -184,6 +163,5 @@ def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
         )
         for each in found
     ]
-    out = console()
     columns = ("metric", "agent", "drawn labels", "judge's pass rate", "corrected", "95 % interval")
-    out.print(table(columns, rows, on=out, title="Pass rates as people would give them"))
+    print_table(columns, rows, "Pass rates as people would give them")

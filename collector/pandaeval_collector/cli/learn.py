@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
-
-if TYPE_CHECKING:
-    from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
-    from pandaeval_collector.pipeline.line.decision import Conclusion
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.trials.learning import LabelledRuns, RunVerdict
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("learn")(learn)
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, many, table
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
+from pandaeval_collector.cli._tables import print_problems
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, learned_folder
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import people
+from pandaeval_collector.trials.labels.files import read_labels
+from pandaeval_collector.trials.learning import (
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    learned,
+    of_judge,
+    of_people,
+)
 
 
 @run_source
@@ -43,7 +58,7 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
-    ] = RunFormat.table,
+    ] = "table",
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
     ] = None,
@@ -53,30 +68,20 @@ def learn(
     It takes 40 labelled runs of an agent, 8 of them good and 8 bad. A model is kept only where it tells problems, among
     runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
     """
-    from dataclasses import asdict
-
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
-    from pandaeval_collector.trials.learning import keep, labelled_runs, learned
-
     settings = resolve_config(config).config
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
-        for request in source.requests():
-            run.add(request)
-        runs_read = _FileRuns(run)
+    with TraceFiles(close_rules(settings)) as run:
+        run.add_all(source.requests())
+        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
     }
-    if format_ is RunFormat.json:
+    if format_ == "json":
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
             about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
@@ -88,14 +93,14 @@ def learn(
         raise typer.Exit(1)
 
 
-class _FileRuns:
-    """Scores the runs of a file run once, and gives the facts and user of each to learning."""
+class _ScoredRuns:
+    """Scores the runs of files once, and gives the facts and user of each to learning."""
 
-    def __init__(self, run: FileRun) -> None:
+    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
         self._run = run
         self._alone: dict[str, Mapping[str, Any]] = {}
         self._users: dict[str, str] = {}
-        for _ in run.results(self._take):
+        for _ in replay(run, scorer, on_decided=self._take):
             pass
 
     def _take(self, decision: Conclusion) -> None:
@@ -111,19 +116,13 @@ class _FileRuns:
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
             return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.left_behind(unit)]
+        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
 
     def user(self, level: str, unit: str) -> str:
         return self._users.get(unit, "")
 
 
 def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names, opened_folder
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.files import read_labels
-    from pandaeval_collector.trials.learning import of_judge, of_people
-
     if labels is not None:
         return list(of_people(read_labels(labels, metric_names(config)).labels))
     if store is None:
@@ -144,10 +143,6 @@ def _print(
     folder: Path,
     dry_run: bool,
 ) -> None:
-    from rich.text import Text
-
-    from pandaeval_collector.cli._output import console, many, table
-
     out = console()
     if not outcomes:
         out.print(f"{many(verdicts, 'verdict')}, and none about a session (or a trace without one) among these runs")

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
 from typer.core import TyperGroup
 
 from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Group = Annotated[str, typer.Argument(metavar="ID", help="Id of a group of failures.")]
-_Level: Any = StrEnum("Level", list(SEVERITIES))  # type: ignore[misc]
+_Level: Any = Literal[tuple(SEVERITIES)]
 _Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the three groups of commands; each lists where nothing else is asked of it."""
-    for name, told, list_, show in (
-        ("traces", "Agents' traces of a collector or a store, worst first.", list_traces, show_trace),
-        ("sessions", "Sessions of a collector or a store, worst first.", list_sessions, show_session),
-        ("failures", "Failures by root cause, gravest first.", list_failures, show_failures),
-    ):
-        group = typer.Typer(help=told, cls=_Lists)
-        group.command("list")(list_)
-        group.command("show")(show)
-        app.add_typer(group, name=name)
 
 
 class _Lists(TyperGroup):
@@ -40,85 +27,82 @@ class _Lists(TyperGroup):
         return super().parse_args(ctx, args if named else ["list", *args])
 
 
+traces = typer.Typer(help="Agents' traces of a collector or a store, worst first.", cls=_Lists)
+sessions = typer.Typer(help="Sessions of a collector or a store, worst first.", cls=_Lists)
+failures = typer.Typer(help="Failures by root cause, gravest first.", cls=_Lists)
+
+
+@traces.command("list")
 @given.filtered()
 @placed
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
     newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """List traces with their worst result, worst first."""
-    from pandaeval_collector.cli import _listings as listings
-
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
     with place.looking() as api:
         listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
 
 
+@traces.command("show")
 @placed
 def show_trace(
     trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """Show one trace: what was asked and answered, its calls, its results."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "traces", trace_id), listings.tell_trace, format_)
 
 
+@sessions.command("list")
 @given.filtered()
 @placed
-def list_sessions(
-    filters: dict[str, Any], limit: _Most = 50, format_: given.Format = given.TABLE, *, place: Place
-) -> None:
+def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, place: Place) -> None:
     """List sessions, and traces without one, with their worst result, worst first."""
-    from pandaeval_collector.cli import _listings as listings
-
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
         listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
 
 
+@sessions.command("show")
 @placed
 def show_session(
     session_id: Annotated[str, typer.Argument(metavar="ID", help="A session id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """Show one session: its results and its traces in order."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "sessions", session_id), listings.tell_session, format_)
 
 
+@failures.command("list")
 @placed
 def list_failures(
     severity: _Severity = None,
     agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many groups.")] = 50,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """List groups of failures with one root cause."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         page = api.get("/failures", severity=severity, agent=agent, limit=limit)
     listings.show(page["items"], listings.FAILURES, format_)
 
 
+@failures.command("show")
 @placed
-def show_failures(group_id: _Group, format_: given.Format = given.TABLE, *, place: Place) -> None:
+def show_failures(group_id: _Group, format_: given.Format = "table", *, place: Place) -> None:
     """Show one group of failures with its newest examples."""
-    from pandaeval_collector.cli import _listings as listings
-
     listings.show_one(_found(place, "failures", group_id), listings.tell_failures, format_)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +10,9 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("mcp")(mcp)
+from pandaeval_collector.show.api.app import alone
+from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.mcp.server import server
 
 
 def mcp(
@@ -30,11 +29,6 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it."""
-    import asyncio
-
-    from pandaeval_collector.show.api.app import alone
-    from pandaeval_collector.show.api.client import Asker
-    from pandaeval_collector.show.mcp.server import server
 
     async def serve() -> None:
         with nullcontext() if store is None else alone(store) as api:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
+import orjson
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-class FigureFormat(StrEnum):
-    """The formats in which figures are written."""
-
-    table = "table"
-    json = "json"
-    html = "html"
-
-
-class Per(StrEnum):
-    """The unit whose trials form one group."""
-
-    case = "case"
-    conversation = "conversation"
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("passk")(passk)
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._output import OutputFile, console, table, write_json_line
+from pandaeval_collector.show.report.passk import page
+from pandaeval_collector.trials.passk.attempts import trials
+from pandaeval_collector.trials.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    case_row,
+    figures,
+    suite_objects,
+    suite_row,
+    task_results,
+    worst_first,
+)
 
 
 def passk(
@@ -42,42 +36,26 @@ def passk(
         typer.Option(help="A trial succeeds when this metric passes; if not given, trial_correct, or the only one."),
     ] = None,
     per: Annotated[
-        Per | None,
+        Literal["case", "conversation"] | None,
         typer.Option(
             help="case: trials at the same case (using_case). conversation: the steps of each conversation. "
             "If not given, case where results name one."
         ),
     ] = None,
     format_: Annotated[
-        FigureFormat,
+        Literal["table", "json", "html"],
         typer.Option("--format", help="table is for people, json one result a line, html a page with curves."),
-    ] = FigureFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
-    from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import OutputFile, console, table
-    from pandaeval_collector.trials.passk.attempts import trials
-    from pandaeval_collector.trials.passk.figures import (
-        CASE_HEAD,
-        SUITE_HEAD,
-        case_row,
-        figures,
-        suite_objects,
-        suite_row,
-        task_results,
-        worst_first,
-    )
-
     ks = numbers(k)
     results = list(result_lines(file))
-    found = figures(trials(results, metric, per.value if per else None), ks)
+    found = figures(trials(results, metric, per), ks)
     with OutputFile(output) as target:
-        if format_ is FigureFormat.html:
-            from pandaeval_collector.show.report.passk import page
-
+        if format_ == "html":
             target.write(page(found, str(file)))
-        elif format_ is FigureFormat.json:
+        elif format_ == "json":
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:
             out, unit = console(file=target), found.trials.per
@@ -95,8 +73,6 @@ def passk(
 
 def numbers(text: str) -> Sequence[int]:
     """Returns the numbers of trials in the option ``--k``, each once, in order. Raises ``UserError``."""
-    from pandaeval_collector.base.errors import UserError
-
     try:
         found = sorted({int(each) for each in text.split(",") if each.strip()})
     except ValueError:
@@ -108,9 +84,5 @@ def numbers(text: str) -> Sequence[int]:
 
 def write_lines(objects: Sequence[object], target: TextIO) -> None:
     """Writes each object as a line of JSON."""
-    import orjson
-
-    from pandaeval_collector.cli._output import write_json_line
-
     for each in objects:
         write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

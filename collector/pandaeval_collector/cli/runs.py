@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import (
     Api,
     ApiClient,
@@ -21,6 +23,7 @@ from pandaeval_collector.cli._run_place import (
     placed,
     watched,
 )
+from pandaeval_collector.cli._taken_in import take_in
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (
@@ -31,17 +34,10 @@ _MOST_NAME = 200
 _INTERRUPTED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
-    for name, command in (
-        *(("start", start), ("list", list_), ("show", show), ("watch", watch), ("cancel", cancel)),
-        *(("retry", retry), ("results", results), ("compare", compare)),
-    ):
-        runs.command(name)(command)
-    app.add_typer(runs, name="runs")
+runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
 
 
+@runs.command("start")
 @given.filtered()
 @given.run_options
 @at_work
@@ -51,18 +47,19 @@ def start(
     from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: WorkPlace,
 ) -> None:
     """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
-    from pandaeval_collector.cli import _listings as listings
-
     _check(place.store, run.emit, detach, from_)
     body = run.body(filters)
     with place.working(new=bool(from_)) as api:
         if from_ and isinstance(api, LocalApi):
-            body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
+            body["filters"]["attribute"] = [
+                *body["filters"].get("attribute", ()),
+                take_in(api.store, api.config, from_),
+            ]
             body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
@@ -84,16 +81,38 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
         raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
+@runs.command("list")
+@placed
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
+    format_: given.Format = "table",
+    *,
+    place: Place,
+) -> None:
+    """List runs, newest first."""
+    with place.looking() as api:
+        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
+    listings.show(runs, listings.RUNS, format_)
+
+
+@runs.command("show")
+@placed
+def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
+    """Show a run: how far it is, what it found, what failed."""
+    with place.looking() as api:
+        run = api.get(f"/runs/{run_id}")
+    listings.show_one(run, listings.tell_run, format_)
+
+
+@runs.command("watch")
 @at_collector
-def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None:
+def watch(run_id: _Id, format_: given.Format = "table", *, api: Api) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
     with api:
         _wait(api, run_id, format_)
 
 
 def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
-    from pandaeval_collector.cli import _listings as listings
-
     try:
         if isinstance(api, LocalApi):
             api.begin(run_id)
@@ -109,31 +128,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
     listings.show_one(run, listings.tell_run, format_)
 
 
-@placed
-def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
-    format_: given.Format = given.TABLE,
-    *,
-    place: Place,
-) -> None:
-    """List runs, newest first."""
-    from pandaeval_collector.cli import _listings as listings
-
-    with place.looking() as api:
-        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    listings.show(runs, listings.RUNS, format_)
-
-
-@placed
-def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
-    """Show a run: how far it is, what it found, what failed."""
-    from pandaeval_collector.cli import _listings as listings
-
-    with place.looking() as api:
-        run = api.get(f"/runs/{run_id}")
-    listings.show_one(run, listings.tell_run, format_)
-
-
+@runs.command("cancel")
 @at_work
 def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     """End a run early; what is done stays."""
@@ -142,11 +137,12 @@ def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
 
+@runs.command("retry")
 @at_work
 def retry(
     run_id: _Id,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: WorkPlace,
 ) -> None:
@@ -161,37 +157,34 @@ def retry(
         _wait(api, run_id, format_, place.store)
 
 
+@runs.command("results")
 @placed
 def results(
     run_id: _Id,
     metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
-    from pandaeval_collector.cli import _listings as listings
-    from pandaeval_collector.cli._output import print_json
-
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
-        if format_ is given.RunFormat.json:
+        if format_ == "json":
             return print_json(found)
         listings.show([*found], listings.RESULTS)
 
 
+@runs.command("compare")
 @placed
 def compare(
     a: Annotated[str, typer.Argument(help="Id of a run.")],
     b: Annotated[str, typer.Argument(help="Id of another run, or live.")] = "live",
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
-    from pandaeval_collector.cli import _listings as listings
-
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, listings.tell_comparison, format_)

@@ -7,22 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.filters import but_times
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Api, at_collector
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    schedule = typer.Typer(
-        help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
-    )
-    for name, command in (("add", add), ("list", list_), ("remove", remove), ("pause", pause), ("resume", resume)):
-        schedule.command(name)(command)
-    app.add_typer(schedule, name="schedule")
+schedule = typer.Typer(
+    help="Run metrics again and again over what is new or changed since the last run.", no_args_is_help=True
+)
 
 
+@schedule.command("add")
 @given.filtered(but_times())
 @given.run_options
 @at_collector
@@ -30,28 +27,26 @@ def add(
     cron: Annotated[str, typer.Argument(help="Minute hour day month weekday, in UTC: '0 3 * * *'.")],
     run: given.RunOptions,
     filters: dict[str, Any],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     api: Api,
 ) -> None:
     """Add a schedule. Its first run is about what is decided from now on."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     listings.show([found], listings.SCHEDULES, format_)
 
 
+@schedule.command("list")
 @at_collector
-def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
+def list_(format_: given.Format = "table", *, api: Api) -> None:
     """List schedules."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         found = api.get("/schedules")["items"]
     listings.show(found, listings.SCHEDULES, format_)
 
 
+@schedule.command("remove")
 @at_collector
 def remove(schedule_id: _Id, *, api: Api) -> None:
     """Remove a schedule; its runs stay."""
@@ -60,6 +55,7 @@ def remove(schedule_id: _Id, *, api: Api) -> None:
     typer.echo(f"schedule {schedule_id} is removed")
 
 
+@schedule.command("pause")
 @at_collector
 def pause(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule rest."""
@@ -68,10 +64,9 @@ def pause(schedule_id: _Id, *, api: Api) -> None:
     typer.echo(f"schedule {schedule_id} is paused; `pandaeval schedule resume {schedule_id}` goes on")
 
 
+@schedule.command("resume")
 @at_collector
 def resume(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
-    from pandaeval_collector.cli import _listings as listings
-
     with api:
         listings.show([api.post(f"/schedules/{schedule_id}/resume")], listings.SCHEDULES)

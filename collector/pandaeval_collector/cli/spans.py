@@ -10,12 +10,10 @@ from typing import Annotated
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, folder_of
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("spans")(spans)
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.kept import stored_spans
 
 
 def spans(
@@ -25,9 +23,6 @@ def spans(
     store: StoreFolder = None,
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store.kept import stored_spans
-
     folder = folder_of(config, store)
     try:
         trace_id = _whole(folder, trace.strip().lower())
@@ -48,9 +43,6 @@ def spans(
 
 def _whole(folder: Path, begun: str) -> bytes:
     """Returns the id of the one stored trace that begins so; does not look up a whole id. Raises ``UserError``."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store.finding import Finder
-
     if not re.fullmatch("[0-9a-f]{4,32}", begun):
         raise UserError(
             f"{begun!r} is not the id of a trace, which has 32 hex digits, of which the first few are enough"

@@ -2,59 +2,52 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, folder_of
-
-if TYPE_CHECKING:
-    from pandaeval_collector.store.checking import Damage
-    from pandaeval_collector.store.kept import StoredTrace
+from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
+from pandaeval_collector.cli._output import console, many, print_json, print_table, progress, safe
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.store import StoreBusyError
+from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.directory import Directory
+from pandaeval_collector.store.kept import StoredTrace, count_traces, stored_traces
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
 
-class Form(StrEnum):
-    """The formats in which spans are written."""
-
-    jsonl = "jsonl"
-    pb = "pb"
+store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command and what is below it."""
-    store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
-    store.command("stats")(stats)
-    store.command("verify")(verify)
-    store.command("repair")(repair)
-    store.command("export")(export)
-    app.add_typer(store, name="store")
-
-
-def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+@store.command("stats")
+def stats(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
-    from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.store.checking import sizes
-
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return write_json(json.dumps(found, indent=2, ensure_ascii=False))
     for name, value in found.items():
         said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
         typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
 
 
-def verify(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+@store.command("verify")
+def verify(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
 
     Changes nothing.
@@ -66,23 +59,16 @@ def verify(format_: given.Format = given.TABLE, config: _Config = None, store: S
         raise typer.Exit(1)
 
 
+@store.command("repair")
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """Move damaged rows out of a stopped data directory into a file beside it, so that nothing reads them. Exit code 1
     if some are left.
     """
-    import time
-
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.store import StoreBusyError
-    from pandaeval_collector.store.checking import take_out
-    from pandaeval_collector.store.connection import FILE_NAME, connect
-    from pandaeval_collector.store.directory import Directory
-
     folder = folder_of(config, store)
     try:
         locked = Directory(folder)
@@ -113,11 +99,13 @@ def repair(
         raise typer.Exit(1)
 
 
+@store.command("export")
 def export(
     output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
     form: Annotated[
-        Form, typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP.")
-    ] = Form.jsonl,
+        Literal["jsonl", "pb"],
+        typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
+    ] = "jsonl",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
@@ -125,11 +113,6 @@ def export(
 
     A trace with damage is left out and named; exit code 1 then.
     """
-    import sys
-
-    from pandaeval_collector.cli._output import console, many, progress
-    from pandaeval_collector.store.kept import count_traces, stored_traces
-
     traces = requests = 0
     bad: list[StoredTrace] = []
     with _read(config, store) as (connection, _), progress(console(stderr=True), "exporting") as told:
@@ -140,7 +123,7 @@ def export(
                 if trace.damage:
                     bad.append(trace)
                 for logs, data in trace.parts:
-                    to.write(_line(logs, data) if form is Form.jsonl else len(data).to_bytes(4, "big") + data)
+                    to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
                     requests += 1
                 traces += not trace.damage
                 told(traces + len(bad), total)
@@ -156,10 +139,6 @@ def export(
 @contextmanager
 def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
     """Opens the store for reading, with its folder. Raises ``UserError`` for one of another version or damaged."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import opened_folder
-    from pandaeval_collector.store.connection import FILE_NAME
-
     folder = folder_of(config, store)
     try:
         with opened_folder(folder, read_only=True) as connection:
@@ -169,56 +148,33 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
 
 
 def _damages(connection: sqlite3.Connection) -> list[Damage]:
-    from pandaeval_collector.cli._output import console, progress
-    from pandaeval_collector.store.checking import damages
-
     with progress(console(stderr=True), "checking") as told:
         return list(damages(connection, told))
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
-    from pandaeval_collector.cli._output import console, many, print_json, table
-    from pandaeval_collector.store.checking import CURES
-
-    if format_ is given.RunFormat.json:
-        return print_json([_facts(each) for each in found])
+    if format_ == "json":
+        return print_json(
+            [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
+        )
     if not found:
         typer.echo("nothing is damaged")
         return
-    out = console()
     rows = [(each.kind, each.key, each.about, each.what) for each in found]
-    out.print(table(("where", "row", "about", "what is wrong"), rows, on=out))
+    print_table(("where", "row", "about", "what is wrong"), rows)
     for kind in dict.fromkeys(each.kind for each in found):
         typer.echo(f"{kind}: {CURES[kind]}")
     typer.echo(many(len(found), "damage"))
 
 
-def _facts(damage: Damage) -> dict[str, Any]:
-    from pandaeval_collector.store.checking import CURES
-
-    return {
-        "where": damage.kind,
-        "row": damage.key,
-        "about": damage.about,
-        "what": damage.what,
-        "cure": CURES[damage.kind],
-    }
-
-
 def _line(logs: bool, data: bytes) -> bytes:
     """Returns a stored request as a line of OTLP/JSON, with ids in hex and enumerations as numbers."""
-    from google.protobuf.json_format import MessageToDict
-    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
     kind: Any = ExportLogsServiceRequest if logs else ExportTraceServiceRequest
     said = MessageToDict(kind.FromString(data), use_integers_for_enums=True)
     return json.dumps(_with_hex_ids(said), ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
 
 
 def _with_hex_ids(value: Any) -> Any:
-    import base64
-
     if isinstance(value, list):
         return [_with_hex_ids(each) for each in value]
     if not isinstance(value, dict):

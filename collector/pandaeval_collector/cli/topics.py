@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+import yaml
 
-if TYPE_CHECKING:
-    from pandaeval_collector.config import Config
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.section import parse_duration, parse_size
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.config import Config
 
 _DAY_S = 86_400.0
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("topics")(topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +45,7 @@ def topics(
     ] = "commands",
 ) -> None:
     """Print what makes the topics of a Kafka setup (docs/scale.md). Nothing is made."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
-
     try:
-        from pandaeval_collector.base.section import parse_duration, parse_size
-
         kept, most = parse_duration(retention), parse_size(largest)
     except ValueError as error:
         raise UserError(f"--retention {retention}, --largest {largest}: one {error}") from error
@@ -62,8 +55,6 @@ def topics(
         for topic in wanted:
             typer.echo(_command(topic, settings.kafka.brokers or "BROKER:9092"))
         return
-    import yaml
-
     documents: list[Any] = [_resource(topic) for topic in wanted] if form == "strimzi" else [_values(wanted)]
     typer.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
@@ -115,14 +106,8 @@ def _resource(topic: Topic) -> dict[str, Any]:
 
 
 def _values(wanted: Sequence[Topic]) -> dict[str, Any]:
-    return {"provisioning": {"enabled": True, "topics": list(_provisioned(wanted))}}
-
-
-def _provisioned(wanted: Sequence[Topic]) -> Iterator[dict[str, Any]]:
-    for topic in wanted:
-        yield {
-            "name": topic.name,
-            "partitions": topic.partitions,
-            "replicationFactor": topic.replicas,
-            "config": topic.settings,
-        }
+    made = [
+        {"name": each.name, "partitions": each.partitions, "replicationFactor": each.replicas, "config": each.settings}
+        for each in wanted
+    ]
+    return {"provisioning": {"enabled": True, "topics": made}}

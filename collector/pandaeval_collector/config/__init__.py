@@ -5,24 +5,20 @@ Imports base, exporters, receivers.
 
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
-from pandaeval_collector.config._machine import check_machine, secret
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
 from pandaeval_collector.config._names import (
     MetricNames,
+    by_metric,
     check_embedder,
     check_metrics,
     enabled_metrics,
-    judge_models,
-    judge_samples,
     metric_thresholds,
 )
-from pandaeval_collector.config._problem import ConfigError, Problem, WrittenAt
-from pandaeval_collector.config._rules import tls_files
+from pandaeval_collector.config._problem import ConfigError, Problem
+from pandaeval_collector.config._rules import check_machine, secret, tls_files
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection, TlsSection
-from pandaeval_collector.config.sections_judge import JudgeSection, Redact
-from pandaeval_collector.config.sections_out import Exporters
+from pandaeval_collector.config.sections_in import LineSection
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
     Gates,
@@ -32,26 +28,18 @@ from pandaeval_collector.config.sections_scoring import (
 )
 
 __all__ = [
-    "Close",
     "Config",
     "ConfigError",
     "Embedding",
-    "Exporters",
     "Gates",
-    "JudgeSection",
     "LabelsSection",
-    "Late",
     "LineSection",
     "MetricNames",
     "MetricsSection",
     "Problem",
-    "Redact",
     "Resolved",
-    "Server",
     "SessionSection",
-    "StoreSection",
-    "TlsSection",
-    "WrittenAt",
+    "by_metric",
     "check_embedder",
     "check_machine",
     "check_metrics",
@@ -60,8 +48,6 @@ __all__ = [
     "enabled_metrics",
     "format_duration",
     "format_size",
-    "judge_models",
-    "judge_samples",
     "load",
     "masked",
     "metric_thresholds",

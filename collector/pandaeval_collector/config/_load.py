@@ -60,10 +60,16 @@ def resolve(
     draft.drop_empty()
     config, invalid = _validate(draft)
     problems += invalid.values()
-    problems += _conflicts(config, draft, set(invalid))
+    for names, message in conflicts(config):
+        paths = [tuple(name.split(".")) for name in names]
+        if not any(bad[: len(path)] == path or path[: len(bad)] == bad for path in paths for bad in invalid):
+            blamed = next(filter(draft.holds, paths), paths[0])
+            problems.append(Problem(dotted(blamed), message, draft.value_at(blamed)))
     resolved = Resolved(config, draft.origins())
-    found = [problem for check in checks for problem in resolved.located(check(config))]
-    problems += [problem for problem in found if not _concerns(problem, invalid)]
+    # A problem of a value that was invalid is one of the default in its place.
+    unsure = tuple(f"{dotted(path)}{mark}" for path in invalid for mark in ".[")
+    found = (problem for check in checks for problem in resolved.located(check(config)))
+    problems += [problem for problem in found if not f"{problem.key}.".startswith(unsure)]
     if problems:
         raise ConfigError(problems)
     return resolved
@@ -82,18 +88,3 @@ def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
                 invalid.setdefault(path, problem)
                 # A section that lacks a key has to go as a whole.
                 bad.add(path[:-1] if details["type"] == "missing" else path)
-
-
-def _conflicts(config: Config, draft: Draft, invalid: set[KeyPath]) -> list[Problem]:
-    problems = []
-    for conflict in conflicts(config):
-        if any(bad[: len(path)] == path or path[: len(bad)] == bad for path in conflict.paths for bad in invalid):
-            continue
-        path = next((path for path in conflict.paths if draft.holds(path)), conflict.paths[0])
-        problems.append(Problem(dotted(path), conflict.message, draft.value_at(path)))
-    return problems
-
-
-def _concerns(problem: Problem, paths: Iterable[KeyPath]) -> bool:
-    """Returns whether a problem is about a value that was invalid, and so about the default in its place."""
-    return any((problem.key + ".").startswith((f"{dotted(path)}.", f"{dotted(path)}[")) for path in paths)

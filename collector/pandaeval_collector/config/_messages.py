@@ -25,8 +25,7 @@ _QUERY = re.compile(r"(://[^?]*)\?.+")
 
 def effective(config: Config) -> dict[str, Any]:
     """Returns all values in human units, with user names, passwords and queries in URLs masked."""
-    shown: dict[str, Any] = masked(config.model_dump(mode="json"))
-    return shown
+    return dict(masked(config.model_dump(mode="json")))
 
 
 def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
@@ -110,7 +109,9 @@ def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
     if kind == "value_error":
         return f"{shown} {context['error']}"
     if kind == "literal_error":
-        return f"{shown} is not one of {', '.join(_choices(error))}{_meant(draft.written(path), _choices(error))}"
+        value, choices = draft.written(path), _choices(error)
+        meant = closest(value, choices) if isinstance(value, str) else None
+        return f"{shown} is not one of {', '.join(choices)}" + (f"; did you mean {meant}?" if meant else "")
     if kind == "string_too_short":
         return "is empty; leave the key out, or write a value"
     if kind in _LIMITS:
@@ -125,11 +126,7 @@ def _unknown(path: tuple[str, ...], known: list[str], place: WrittenAt | None) -
     name, section = path[-1], path[:-1]
     in_variable = place is not None and place.source == f"environment {variable(path)}"
     meant = closest(name, known)
-    if meant:
-        found: tuple[str, ...] | None = (*section, meant)
-    else:
-        found = _elsewhere(name, section)
-    if found:
+    if found := (*section, meant) if meant else _elsewhere(name, section):
         spelled = variable(found) if in_variable else meant or dotted(found)
         return f"unknown key; did you mean {spelled}?"
     return f"unknown key; known here: {', '.join(known)}"
@@ -147,11 +144,6 @@ def _elsewhere(name: str, section: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _choices(error: ErrorDetails) -> list[str]:
     return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-
-
-def _meant(value: Any, choices: list[str]) -> str:
-    meant = closest(value, choices) if isinstance(value, str) else None
-    return f"; did you mean {meant}?" if meant else ""
 
 
 def _shown(value: Any) -> str:

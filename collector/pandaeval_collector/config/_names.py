@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from pandaeval_collector.config._messages import closest
@@ -55,9 +55,25 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
         for index, name in enumerate(listed)
         if not names.select(name)
     ]
-    for key, given in (("models", config.judge.models), ("samples", config.judge.samples)):
-        problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in given if not names.select(name)]
-    return [*problems, *_threshold_problems(config.metrics.thresholds, names, scales or {})]
+    for key, named in (("models", config.judge.models), ("samples", config.judge.samples)):
+        problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in named if not names.select(name)]
+    given: dict[str, str] = {}
+    for name, value in config.metrics.thresholds.items():
+        found = names.select_threshold(name, value) or ("",)
+        best = (scales or {}).get(found[0], (0.0, 5.0 if found[0].startswith("turn.") else 1.0))[1]
+        if not found[0]:
+            message = names.unknown(name)
+        elif len(found) > 1:
+            message = f"is the name of several metrics; write {' or '.join(found)}"
+        elif found[0] in given:
+            message = f"sets {found[0]}, which {given[found[0]]} sets already"
+        elif value > best:
+            message = f"no result can reach {value:g}: scores of {found[0]} end at {best:g}"
+        else:
+            given[found[0]] = name
+            continue
+        problems.append(Problem(f"metrics.thresholds.{name}", message))
+    return problems
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
@@ -86,39 +102,9 @@ def metric_thresholds(config: Config, registry: Registry) -> dict[str, float]:
     return {key: value for name, value in thresholds.items() for key in names.select_threshold(name, value)}
 
 
-def judge_models(config: Config, registry: Registry) -> dict[str, str]:
-    """Returns the configured models by key; a full key outweighs a bare name. Others use ``judge.model``."""
-    return _by_key(config.judge.models, registry)
-
-
-def judge_samples(config: Config, registry: Registry) -> dict[str, float]:
-    """Returns the configured shares by key, likewise. Others use ``judge.sample``."""
-    return _by_key(config.judge.samples, registry)
-
-
-def _by_key(given: Mapping[str, T], registry: Registry) -> dict[str, T]:
+def by_metric(given: Mapping[str, T], registry: Registry) -> dict[str, T]:
+    """Returns values that are configured by names (``judge.models``, ``judge.samples``) by key; a full key outweighs a
+    bare name."""
     names = MetricNames(registry)
     bare_first = sorted(given.items(), key=lambda item: item[0] in names.keys)
     return {key: value for name, value in bare_first for key in names.select(name)}
-
-
-def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames, scales: Scales) -> Iterator[Problem]:
-    given: dict[str, str] = {}
-    for name, value in thresholds.items():
-        found = names.select_threshold(name, value)
-        key = f"metrics.thresholds.{name}"
-        if not found:
-            yield Problem(key, names.unknown(name))
-        elif len(found) > 1:
-            yield Problem(key, f"is the name of several metrics; write {' or '.join(found)}")
-        elif found[0] in given:
-            yield Problem(key, f"sets {found[0]}, which {given[found[0]]} sets already")
-        elif value > (best := scales.get(found[0], _scale(found[0]))[1]):
-            yield Problem(key, f"no result can reach {value:g}: scores of {found[0]} end at {best:g}")
-        else:
-            given[found[0]] = name
-
-
-def _scale(key: str) -> tuple[float, float]:
-    """Returns the scale of a metric that has none of its own: that of its level."""
-    return (1.0, 5.0) if key.startswith("turn.") else (0.0, 1.0)

@@ -47,7 +47,11 @@ class ConfigError(UserError):
     """The configuration cannot be used. ``problems`` holds every reason at once, files first, in the order of lines."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=_position))
+        def position(problem: Problem) -> tuple[bool, WrittenAt, str]:
+            place = problem.place or WrittenAt("")
+            return not place.line, place, problem.key
+
+        self.problems = tuple(sorted(problems, key=position))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -57,8 +61,3 @@ def dotted(path: Iterable[str | int]) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
-
-
-def _position(problem: Problem) -> tuple[bool, WrittenAt, str]:
-    place = problem.place or WrittenAt("")
-    return not place.line, place, problem.key

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.untrusted.given_files import open_given
+from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._tree import PREFIX, below, keys, variable
 from pandaeval_collector.config._yaml import MAX_BYTES, Marker, YamlReader
@@ -29,7 +29,8 @@ class Draft:
         """Returns where the value at ``path`` was written; else the section around it, or something in that section."""
         for length in range(len(path), -1, -1):
             around = path[:length]
-            place = self._values_at.get(around) or next(self._written_below(around), None)
+            below_it = (place for known, place in self._values_at.items() if length and known[:length] == around)
+            place = self._values_at.get(around) or next(below_it, None)
             if place:
                 return place
         return None
@@ -61,7 +62,9 @@ class Draft:
             for name, item in value.items():
                 self.assign((*path, name), item, place)
             return
-        self._forget(path)
+        for places in (self._values_at, self._keys_at):
+            for known in [known for known in places if known[: len(path)] == path]:
+                del places[known]
         parent = self.values
         for name in path[:-1]:
             if not isinstance(parent.get(name), dict):
@@ -73,18 +76,12 @@ class Draft:
     def drop_empty(self) -> None:
         """Removes sections and maps with nothing below them, as YAML leaves them when every key is commented out."""
         for path, key in reversed(keys().items()):
-            parent = _child(self.values, path[:-1])
-            is_empty = parent is not None and parent.get(path[-1], ...) is None
-            if parent and is_empty and (key.is_map or (key.section and not key.optional)):
+            parent: Any = self.values
+            for name in path[:-1]:
+                parent = parent.get(name) if isinstance(parent, dict) else None
+            is_empty = isinstance(parent, dict) and parent.get(path[-1], ...) is None
+            if is_empty and (key.is_map or (key.section and not key.optional)):
                 del parent[path[-1]]
-
-    def _written_below(self, path: KeyPath) -> Iterator[WrittenAt]:
-        return (place for known, place in self._values_at.items() if path and known[: len(path)] == path)
-
-    def _forget(self, path: KeyPath) -> None:
-        for places in (self._values_at, self._keys_at):
-            for known in [known for known in places if known[: len(path)] == path]:
-                del places[known]
 
 
 def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
@@ -99,13 +96,6 @@ def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
 
     whole = {path[: next((i for i, part in enumerate(path) if isinstance(part, int)), len(path))] for path in paths}
     return dict(copy(values, ()))
-
-
-def _child(values: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
-    node: Any = values
-    for name in path:
-        node = node.get(name) if isinstance(node, dict) else None
-    return node if isinstance(node, dict) else None
 
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
@@ -130,20 +120,22 @@ def read_yaml(path: Path) -> Any:
 
 def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     """Returns the values of a file, the paths of those that could not be read, and why not."""
-    whole = WrittenAt(str(path))
     try:
-        with open_given(path) as file:
-            data = file.read(MAX_BYTES + 1)
-        text = "" if len(data) > MAX_BYTES else data.decode("utf-8-sig")
-    except OSError as error:
-        return None, set(), [Problem("", _unreadable(error), whole)]
-    except UnicodeDecodeError:
-        return None, set(), [Problem("", "is not a text file in UTF-8", whole)]
-    if len(data) > MAX_BYTES:
+        text = read_given(path, MAX_BYTES).decode("utf-8-sig")
+    except FileNotFoundError:
+        message = "no such file; `pandaeval config schema --example` prints one to begin with"
+    except IsADirectoryError:
+        message = "is a directory, not a file"
+    except TooLongError:
         message = f"has more than {MAX_BYTES // 1024} KiB; is it the right file?"
-        return None, set(), [Problem("", message, whole)]
-    reader = YamlReader(text, lambda line, column: WrittenAt(str(path), line + 1, column + 1), mark)
-    return reader.read(), reader.unread, reader.problems
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+    except UnicodeDecodeError:
+        message = "is not a text file in UTF-8"
+    else:
+        reader = YamlReader(text, lambda line, column: WrittenAt(str(path), line + 1, column + 1), mark)
+        return reader.read(), reader.unread, reader.problems
+    return None, set(), [Problem("", message, WrittenAt(str(path)))]
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
@@ -201,11 +193,3 @@ def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:
 
 def _place(name: str, path: tuple[str, ...]) -> WrittenAt:
     return WrittenAt(f"environment {name}", key=dotted(path))
-
-
-def _unreadable(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file; `pandaeval config schema --example` prints one to begin with"
-    if isinstance(error, IsADirectoryError):
-        return "is a directory, not a file"
-    return f"cannot be read: {error.strerror or error}"

@@ -72,14 +72,14 @@ class Key:
         """The default as people write it (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
         is."""
         default = self.within.model_fields[self.path[-1]].default
-        if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants()}:
+        if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants}:
             return format_duration(default)
         return self.schema.get("default")
 
     @property
     def optional(self) -> bool:
         """Whether the value may be null."""
-        return {"type": "null"} in self._variants()
+        return {"type": "null"} in self._variants
 
     @property
     def is_map(self) -> bool:
@@ -89,11 +89,11 @@ class Key:
     @property
     def is_text(self) -> bool:
         """Whether any text is a valid value."""
-        return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants())
+        return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants)
 
+    @property
     def _variants(self) -> list[Mapping[str, Any]]:
-        variants: list[Mapping[str, Any]] = self.schema.get("anyOf", [self.schema])
-        return variants
+        return list(self.schema.get("anyOf", [self.schema]))
 
     @property
     def name(self) -> str:

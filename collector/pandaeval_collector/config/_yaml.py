@@ -24,25 +24,23 @@ class YamlTooLargeError(yaml.MarkedYAMLError):
 class BoundedLoader(yaml.SafeLoader):
     """Raises :class:`YamlTooLargeError` as soon as a text turns out to be too much, before the rest is read."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = self._nodes = 0
+    _depth = _nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Composes a node as PyYAML does, and counts it."""
         self._nodes += 1
         self._depth += 1
+        problem = None
         if self._depth > MAX_DEPTH:
-            self._refuse(f"is nested more than {MAX_DEPTH} levels deep; a configuration has three or four")
-        if self._nodes > MAX_NODES:
-            self._refuse(f"has more than {MAX_NODES} values and keys up to here; is it the right file?")
+            problem = f"is nested more than {MAX_DEPTH} levels deep; a configuration has three or four"
+        elif self._nodes > MAX_NODES:
+            problem = f"has more than {MAX_NODES} values and keys up to here; is it the right file?"
+        if problem:
+            mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise YamlTooLargeError(problem=problem, problem_mark=mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
-
-    def _refuse(self, problem: str) -> None:
-        mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        raise YamlTooLargeError(problem=problem, problem_mark=mark)
 
 
 def too_large(root: yaml.Node) -> yaml.Node | None:
@@ -54,7 +52,9 @@ def too_large(root: yaml.Node) -> yaml.Node | None:
         if id(node) in sizes:
             return None
         sizes[id(node)] = 1  # what refers to itself ends here, and is refused elsewhere
-        children = _children(node)
+        children = list(node.value) if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.MappingNode):
+            children = [part for pair in node.value for part in pair]
         for child in children:
             if (found := weigh(child)) is not None:
                 return found
@@ -62,12 +62,6 @@ def too_large(root: yaml.Node) -> yaml.Node | None:
         return node if sizes[id(node)] > MAX_NODES else None
 
     return weigh(root)
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 _MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
@@ -143,7 +137,14 @@ class YamlReader:
     def _mapping(self, node: yaml.MappingNode, path: KeyPath, loader: BoundedLoader) -> dict[str, Any]:
         if id(node) not in self._flat:
             self._flat.add(id(node))
-            self._refuse_doubles(node, path)
+            first: dict[str, int] = {}
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in first:
+                        self._refuse(
+                            key, (*path, key.value), f"is given twice; the first is in line {first[key.value]}"
+                        )
+                    first.setdefault(key.value, key.start_mark.line + 1)
             loader.flatten_mapping(node)
         values: dict[str, Any] = {}
         for key, value in node.value:
@@ -156,21 +157,17 @@ class YamlReader:
                 self._refuse(key, path, f"{name} is not a key; put it in quotes if it is meant as one")
         return values
 
-    def _refuse_doubles(self, node: yaml.MappingNode, path: KeyPath) -> None:
-        first: dict[str, int] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in first:
-                self._refuse(key, (*path, key.value), f"is given twice; the first is in line {first[key.value]}")
-            first.setdefault(key.value, key.start_mark.line + 1)
-
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath, loader: BoundedLoader) -> Any:
         if _SURROGATE.search(node.value):
             return self._leave_out(node, path, _HALF)
-        if node.tag in _NUMBERS and (base := _odd_base(node.value)):
+        # YAML 1.1 reads numbers where people hardly mean one: 12:30:00, 010.
+        if node.tag in _NUMBERS and (base := 60 if ":" in node.value else 8 if _OCTAL.fullmatch(node.value) else 0):
             shown = node.value if len(node.value) <= 60 else f"{node.value[:57]}…"
-            read = f"{shown} is {_number(loader, node)} to YAML, a number of base {base}"
+            try:
+                number = f"{loader.construct_object(node):g}"
+            except (ValueError, OverflowError):
+                number = "a huge number"
+            read = f"{shown} is {number} to YAML, a number of base {base}"
             return self._leave_out(node, path, f"{read}; put it in quotes if it is meant as text")
         try:
             return loader.construct_object(node)
@@ -191,17 +188,3 @@ class YamlReader:
 
     def _place(self, node: yaml.Node) -> WrittenAt:
         return self._at(node.start_mark.line, node.start_mark.column)
-
-
-def _odd_base(text: str) -> int:
-    """Returns the base in which YAML 1.1 reads a number where people hardly mean it (``12:30:00``, ``010``); else 0."""
-    if ":" in text:
-        return 60
-    return 8 if _OCTAL.fullmatch(text) else 0
-
-
-def _number(loader: BoundedLoader, node: yaml.ScalarNode) -> str:
-    try:
-        return f"{loader.construct_object(node):g}"
-    except (ValueError, OverflowError):
-        return "a huge number"

@@ -119,11 +119,7 @@ def _words(schema: Mapping[str, Any]) -> str:
         return f"list of {_words(schema.get('items', {}))}"
     words = {"boolean": "true or false", "integer": "whole number", "object": "map", "string": "text", "null": "null"}
     kind: str = schema.get("x-kind") or words.get(schema["type"], schema["type"])
-    return kind + _range(schema)
-
-
-def _range(schema: Mapping[str, Any]) -> str:
     if "x-kind" in schema or "minimum" not in schema:
-        return ""
+        return kind
     least = f"{schema['minimum']:g}"
-    return f", {least} to {schema['maximum']:g}" if "maximum" in schema else f" from {least}"
+    return f"{kind}, {least} to {schema['maximum']:g}" if "maximum" in schema else f"{kind} from {least}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.drill.fault import NotApplicableError
 from pandaeval_collector.drill.raw import Change, RawTrace, rewritten
@@ -16,23 +16,8 @@ _LEAST = 12
 Reword = Callable[[dict[str, Any], int], dict[str, Any]]
 
 
-class Edit(Protocol):
-    """A change of one run, which a fault makes."""
-
-    @property
-    def what(self) -> str:
-        """The change in one line, for people."""
-        ...
-
-    def write(self, raw: RawTrace, before: Trace) -> None:
-        """Changes the spans in ``raw``. ``before``: the run as it was read from them."""
-        ...
-
-    def stands(self, before: Trace, after: Trace) -> bool:
-        """Returns whether the changed run, read again as ``after``, is as it was meant to be."""
-        ...
-
-
+# Each edit has ``what``: the change in one line, for people; ``write``, which changes the spans in ``raw``, given the
+# run as it was read from them; and ``stands``: whether the changed run, read again, is as it was meant to be.
 @dataclass(frozen=True)
 class AnswerEdit:
     """Gives the run another final answer."""
@@ -135,6 +120,9 @@ class CustomEdit:
 
     def stands(self, before: Trace, after: Trace) -> bool:
         return self.test(before, after)
+
+
+Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | ToolNameEdit | CustomEdit
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:

@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.drill.drill import Drill, Judgeable
 from pandaeval_collector.drill.tally import NoticedShare
-from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trace
 
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
@@ -60,25 +61,25 @@ class JudgedDrill:
         self,
         drill: Drill,
         scorer: Evaluator,
-        rules: CloseRules,
         judge: JudgeConfig,
         environ: Mapping[str, str],
         budget: float,
     ) -> None:
-        self._drill, self._scorer, self._rules = drill, judge_alone(scorer), rules
+        self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
         self._judge, self._environ = judge, environ
-        self._left = budget
 
     def forecast(self, copies: Sequence[Judgeable]) -> DrillForecast:
         """Counts the calls that judging would take; nobody is asked."""
         counter = CountingCaller({})
-        with self._line(None, counter) as run:
-            prices = run.prices()
-        for _ in self._drill.scored_again(copies, lambda where: self._line(where, counter)):
+        with TraceFiles() as none, ReplayJudge(none.store, self._scorer, self._judge, self._environ) as judge:
+            prices = judge.prices()
+        for _ in self._drill.scored_again(copies, lambda files, where: self._score(files, where, counter)):
             pass
-        counted = counter.counted
-        tokens = counted.prompt_tokens + counted.completion_tokens
-        return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
+        counted, usd = counter.counted, None
+        if {*counted.models} <= {*prices}:
+            used = [(prices[model], into, out) for model, (_, into, out) in counted.models.items()]
+            usd = sum(into * price.into + out * price.out for price, into, out in used)
+        return DrillForecast(len(copies), counted.calls, counted.prompt_tokens + counted.completion_tokens, usd)
 
     def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
         """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
@@ -91,38 +92,20 @@ class JudgedDrill:
 
     def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
         """Asks the judge about the copies and their originals, and returns its verdicts."""
-        sheet = JudgedSheet(self._judge.setup.models)
-        runs: list[FileRun] = []
-
-        def line(where: Callable[[Trace], bool] | None) -> FileRun:
-            if runs:
-                self._spend(runs.pop(), sheet)
-            runs.append(self._line(where, None))
-            return runs[-1]
-
-        for done, (copy, before, after) in enumerate(self._drill.scored_again(copies, line), 1):
-            sheet.add(copy.fault, before, after, bool(copy.noticed))
+        sheet, before = JudgedSheet(self._judge.setup.models), self._left
+        for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):
+            sheet.add(copy.fault, was, now, bool(copy.noticed))
             on_done(done, len(copies))
-        for run in runs:
-            self._spend(run, sheet)
+        sheet.usd = before - self._left
         return sheet
 
-    def _spend(self, run: FileRun, sheet: JudgedSheet) -> None:
-        sheet.usd += run.cost_usd
-        self._left = max(0.0, self._left - run.cost_usd)
-
-    def _line(self, where: Callable[[Trace], bool] | None, instead: Caller | None) -> FileRun:
-        of_a_day = self._judge.limits.daily_usd
-        most = self._left if of_a_day is None else min(of_a_day, self._left)
-        limits = replace(self._judge.limits, daily_usd=most)
-        judge = replace(self._judge, limits=limits, retest=0.0, second=None)
-        return FileRun(self._scorer, self._rules, judge, self._environ, where=where, instead=instead)
-
-
-def _cost(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, Price]) -> float | None:
-    if not {*models} <= {*prices}:
-        return None
-    return sum(into * prices[model].into + out * prices[model].out for model, (_, into, out) in models.items())
+    def _score(
+        self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
+    ) -> Iterator[Result]:
+        config = unchecked(self._judge, self._left)
+        with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
+            yield from replay(files, self._scorer, judge, where=where)
+            self._left -= judge.cost_usd
 
 
 @dataclass(slots=True)
@@ -179,8 +162,10 @@ class JudgedSheet:
             one, other = was.get(metric, []), now.get(metric, [])
             self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
             told[metric] = state(one), state(other)
-        noticed = _noticed(told.values())
-        if noticed is None:
+        pairs = [pair for pair in told.values() if pair[0] in ("passes", "not judged")]
+        noticed = ("passes", "fails") in pairs
+        # A failed call leaves open whether a metric that passes the original fails the copy.
+        if not noticed and (not pairs or any("not judged" in pair for pair in pairs)):
             self.not_judged += 1
             return
         self.beside[noticed, inline] += 1
@@ -221,16 +206,6 @@ def state(results: Sequence[Result]) -> State | None:
     return "passes" if any(result.outcome == "scored" for result in results) else None
 
 
-def _noticed(told: Iterable[tuple[State | None, State | None]]) -> bool | None:
-    """Returns whether a metric passes the original and fails the copy; ``None`` if a failed call leaves it open."""
-    pairs = [(was, now) for was, now in told if was in ("passes", "not judged")]
-    if any(pair == ("passes", "fails") for pair in pairs):
-        return True
-    if not pairs or any("not judged" in pair for pair in pairs):
-        return None
-    return False
-
-
 def _worst(results: Sequence[Result]) -> float:
     return min(result.score for result in results if result.score is not None)
 
@@ -244,8 +219,6 @@ def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
-    """Yields up to ``most`` copies: the first of each fault, then the second of each, and so on."""
-    deepest = max((len(each) for each in kept.values()), default=0)
-    found = (copies[at] for at in range(deepest) for copies in kept.values() if at < len(copies))
-    for _, copy in zip(range(most), found, strict=False):
-        yield copy
+    """Returns up to ``most`` copies: the first of each fault, then the second of each, and so on."""
+    rows = zip_longest(*kept.values())
+    return islice((copy for row in rows for copy in row if copy is not None), most)

@@ -7,7 +7,7 @@ event's attribute or in a log record's body. The writer walks all of these, so t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -38,7 +38,7 @@ class RawTrace:
 
     def parts(self) -> list[Part]:
         """Returns the messages in the store's form, without requests that lost all their items."""
-        return [(logs, message.SerializeToString()) for logs, message in self._parts if _holds(logs, message)]
+        return [(logs, message.SerializeToString()) for logs, message in self._parts if any(_held(logs, message))]
 
     def read(self) -> Trace | None:
         """Returns the trace as its dialects read it now; ``None`` if there are no spans left."""
@@ -47,7 +47,8 @@ class RawTrace:
 
     def spans(self) -> list[Span]:
         """Returns every span, in order of start."""
-        return sorted((span for held in self._holders() for span in held), key=lambda span: span.start_time_unix_nano)
+        spans = (span for held in self._holders(logs=False) for span in held)
+        return sorted(spans, key=lambda span: span.start_time_unix_nano)
 
     def span(self, span_id: str) -> Span | None:
         """Returns the span with this hex id, or ``None``."""
@@ -80,7 +81,7 @@ class RawTrace:
                 self.touched.add(span.parent_span_id.hex())
             elif span.parent_span_id.hex() in gone:
                 gone.add(span.span_id.hex())
-        for held in [*self._holders(), *self._record_holders()]:
+        for held in [*self._holders(logs=False), *self._holders(logs=True)]:
             _refill(held, [item for item in held if item.span_id.hex() not in gone])
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
@@ -94,7 +95,7 @@ class RawTrace:
                 span.start_time_unix_nano += times * length
             if span not in chosen and span.end_time_unix_nano >= end:
                 span.end_time_unix_nano += times * length
-        for held in [*self._holders()]:
+        for held in self._holders(logs=False):
             for original in [span for span in held if span.span_id.hex() in span_ids]:
                 for number in range(1, times + 1):
                     held.append(self._copied(original, number, number * length, span_ids, change))
@@ -114,19 +115,12 @@ class RawTrace:
         self.touched.add(made.span_id.hex())
         return made
 
-    def _holders(self) -> Iterator[Any]:
-        for logs, message in self._parts:
-            if not logs:
-                yield from (scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans)
-
-    def _record_holders(self) -> Iterator[Any]:
-        for logs, message in self._parts:
-            if logs:
-                yield from (scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
+    def _holders(self, logs: bool) -> list[Any]:
+        return [held for is_logs, message in self._parts if is_logs == logs for held in _held(logs, message)]
 
     def _items(self) -> list[Any]:
         """Returns every span and log record."""
-        return [*self.spans(), *(record for held in self._record_holders() for record in held)]
+        return [*self.spans(), *(record for held in self._holders(logs=True) for record in held)]
 
 
 def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
@@ -204,7 +198,8 @@ def _other_id(span_id: bytes, number: int) -> bytes:
     return (int.from_bytes(span_id) ^ (number << 40 | 0xD711)).to_bytes(8)
 
 
-def _holds(logs: bool, message: Any) -> bool:
+def _held(logs: bool, message: Any) -> list[Any]:
+    """Returns the lists of log records or spans in a request."""
     if logs:
-        return any(scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
-    return any(scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans)
+        return [scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs]
+    return [scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans]

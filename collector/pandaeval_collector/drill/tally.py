@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
@@ -157,6 +157,24 @@ class FaultTally:
         """The share of copies with the right finding: :attr:`noticed` or, for telemetry, :attr:`could_not_tell`."""
         return self.noticed if self.wrong else self.could_not_tell
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the counts as a JSON object."""
+        return {
+            "family": self.fault.family,
+            "text": self.fault.text,
+            "n": self.n,
+            "right": self.right.to_dict(),
+            "noticed": self.noticed.to_dict(),
+            "could_not_tell": self.could_not_tell.to_dict(),
+            "blamed": self.blamed.to_dict(),
+            "by_metric": {
+                metric: NoticedShare(hits, self.n).to_dict() for metric, hits in self.by_metric.most_common()
+            },
+            "silent": dict(self.silent.most_common()),
+            "not_applicable": dict(self.refused.most_common()),
+            "examples": self.examples,
+        }
+
 
 class Tally:
     """Counts all faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``:
@@ -169,14 +187,6 @@ class Tally:
         """What a judge says of some of the copies: :meth:`pandaeval_collector.drill.judged.JudgedSheet.to_dict`."""
         self._flagged: Counter[str] = Counter()
         self._scored: Counter[str] = Counter()
-
-    def add(self, name: str, outcome: CopyOutcome) -> None:
-        """Counts one copy of a fault."""
-        self.faults[name].add(outcome)
-
-    def refuse(self, name: str, why: str) -> None:
-        """Counts a run that cannot have a fault."""
-        self.faults[name].refused[why] += 1
 
     def untouched(self, results: Iterable[Result]) -> None:
         """Counts what metrics say of one untouched run."""
@@ -204,26 +214,10 @@ class Tally:
         return {
             "runs": self.runs,
             "good": self.good,
-            "faults": {name: _described(each) for name, each in self.worst_first()},
+            "faults": {name: each.to_dict() for name, each in self.worst_first()},
             "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
             **({} if self.judge is None else {"judge": self.judge}),
         }
-
-
-def _described(each: FaultTally) -> dict[str, Any]:
-    return {
-        "family": each.fault.family,
-        "text": each.fault.text,
-        "n": each.n,
-        "right": each.right.to_dict(),
-        "noticed": each.noticed.to_dict(),
-        "could_not_tell": each.could_not_tell.to_dict(),
-        "blamed": each.blamed.to_dict(),
-        "by_metric": {metric: NoticedShare(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
-        "silent": dict(each.silent.most_common()),
-        "not_applicable": dict(each.refused.most_common()),
-        "examples": each.examples,
-    }
 
 
 # Holds a drill against an earlier one: which metric notices credibly less of which fault.
@@ -258,19 +252,14 @@ class NoticedLess:
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
     """Finds the credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests,
     which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
-    pairs = [*_pairs(before, now)]
+    pairs = [
+        NoticedLess(
+            name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)
+        )
+        for name, told in before["faults"].items()
+        if (found := now.faults.get(name)) is not None and found.wrong and found.n
+        for metric, share in told["by_metric"].items()
+        if share["n"]
+    ]
     limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
     return [pair for pair in pairs if pair.standard_score > limit]
-
-
-def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
-    for name, told in before["faults"].items():
-        found = now.faults.get(name)
-        for metric, share in told["by_metric"].items():
-            if found is not None and found.wrong and found.n and share["n"]:
-                yield NoticedLess(
-                    name,
-                    metric,
-                    NoticedShare(share["hits"], share["n"]),
-                    NoticedShare(found.by_metric[metric], found.n),
-                )

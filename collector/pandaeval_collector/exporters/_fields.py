@@ -79,7 +79,7 @@ def before_text(key: str, size: int) -> bytes:
     return varint(len(pair) + size) + pair
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def before_number(key: str) -> bytes:
     """Encodes all of an attribute that stands before the eight bytes of its number."""
     pair = _key(key) + b"\x12\x09\x21"

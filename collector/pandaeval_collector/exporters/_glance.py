@@ -63,7 +63,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
         if isinstance(finding, Score):
             scored = True
             score = finding.value
-            attributes.append(_before_score(result.metric) + double(round(score, _DIGITS)))
+            attributes.append(before_number(f"pandaeval.score.{result.metric}") + double(round(score, _DIGITS)))
             if not result.is_verdict:
                 attributes.extend(_step(result))
             elif lowest is None or score < lowest:
@@ -76,19 +76,27 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     failed = [result for _, result in failures]
     if failed:
         worst = failed[0]
-    attributes.extend(_verdict(bool(failed), passed, scored))
+        attributes.extend(_FAIL)
+    elif passed:
+        attributes.extend(_PASS)
+    elif not scored:  # a score without a threshold is no verdict
+        attributes.extend(_UNSCORED)
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
-    named = f"{what} {worst.unit.agent}".rstrip() if what == "session" else what
-    fields = _failing(failed, named, reason, shows_failed) if failed else _name(named, passed)
+    what = f"{what} {worst.unit.agent}".rstrip() if what == "session" else what
+    fields = _failing(failed, what, reason, shows_failed) if failed else _name(what, passed)
     lowest = None if lowest is None else round(lowest, _DIGITS)
-    names = [each.metric for each in results if each.success is False]
-    return Glance(attributes, fields, lowest, names, _blamed(worst) if failed else b"")
+    step = worst.finding.metadata.get("blame")
+    named = [*_named(worst), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])] if failed else []
+    blamed = next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
+    return Glance(attributes, fields, lowest, [each.metric for each in results if each.success is False], blamed)
 
 
 def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: bool) -> bytes:
     """Encodes name and status of a span with failures. ``failed``: worst first."""
-    names = _names(failed)
+    names = ", ".join(each.metric for each in failed[:_MOST_NAMES])
+    if len(failed) > _MOST_NAMES:
+        names += f" +{len(failed) - _MOST_NAMES}"
     name = sized(_SPAN_NAME, f"✗ {what if what.startswith('session') else names}".encode())
     if not shows_failed:
         return name
@@ -108,13 +116,6 @@ def _step(told: Result) -> tuple[bytes, ...]:
         "pandaeval.blame.reason": cut(told.finding.reason, MAX_TEXT),
     }
     return pairs(facts)
-
-
-def _blamed(failed: Result) -> bytes:
-    """Returns the id of the first span that a failing result names, else of the step that broke the run."""
-    step = failed.finding.metadata.get("blame")
-    named = [*_named(failed), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])]
-    return next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
@@ -152,21 +153,6 @@ def address(page: str, level: str, trace_id: str, span_id: str, session_id: str 
     return f"{page}/#/trace/{trace_id}?span={span_id}"
 
 
-def _verdict(failed: bool, passed: bool, scored: bool) -> tuple[bytes, ...]:
-    """Returns the verdict of a span; none where a score without a threshold is all that there is."""
-    if failed:
-        return _FAIL
-    if passed:
-        return _PASS
-    return () if scored else _UNSCORED
-
-
-def _names(failed: Sequence[Result]) -> str:
-    names = [each.metric for each in failed]
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" +{more}" if more > 0 else "")
-
-
 @lru_cache(maxsize=256)
 def _name(what: str, passed: bool) -> bytes:
     """Encodes the name of a span without a failure."""
@@ -177,8 +163,3 @@ def _name(what: str, passed: bool) -> bytes:
     else:
         name = f"✓ {what}" if what.startswith("session") else f"✓ evaluate {what}"
     return sized(_SPAN_NAME, name.encode())
-
-
-@lru_cache(maxsize=256)
-def _before_score(metric: str) -> bytes:
-    return before_number(f"pandaeval.score.{metric}")

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.store.series import Exemplar, Point
@@ -25,7 +25,7 @@ _OPENMETRICS = "application/openmetrics-text"
 def metric_name(name: str, unit: str) -> tuple[str, str]:
     """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
     ``""`` for other units, such as words in braces."""
-    escaped, word = _escape(name), _UNITS.get(unit)
+    escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
     if word not in escaped.split("_"):
@@ -36,11 +36,7 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
     """Returns the name of an attribute as a label."""
-    return _escape(key)
-
-
-def _escape(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_:]+", "_", name)
+    return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
 def _number(value: float) -> str:
@@ -73,19 +69,17 @@ class ScrapeText:
 
     def render(self, points: Iterable[Point]) -> bytes:
         """Renders points as lines, with the instrument's type and help above its first point."""
-        return "".join(self._lines(points)).encode()
+        pieces: list[str] = []
+        for point in points:
+            if point.instrument.name != self._family:
+                self._family = point.instrument.name
+                pieces.append(_head(point.instrument, self._openmetrics))
+            pieces.extend(_samples(point, self._openmetrics))
+        return "".join(pieces).encode()
 
     def end(self) -> bytes:
         """Returns the line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
-
-    def _lines(self, points: Iterable[Point]) -> Iterator[str]:
-        for point in points:
-            instrument = point.instrument
-            if instrument.name != self._family:
-                self._family = instrument.name
-                yield _head(instrument, self._openmetrics)
-            yield from _samples(point, self._openmetrics)
 
 
 @functools.lru_cache(maxsize=256)
@@ -93,8 +87,8 @@ def _head(instrument: Instrument, openmetrics: bool) -> str:
     name, unit = metric_name(instrument.name, instrument.unit)
     if instrument.kind == "counter" and not openmetrics:
         name += "_total"
-    told = instrument.description.translate(_QUOTED if openmetrics else _PLAIN)
-    head = f"# HELP {name} {told}\n# TYPE {name} {instrument.kind}\n"
+    text = instrument.description.translate(_QUOTED if openmetrics else _PLAIN)
+    head = f"# HELP {name} {text}\n# TYPE {name} {instrument.kind}\n"
     return f"{head}# UNIT {name} {unit}\n" if unit and openmetrics else head
 
 
@@ -104,28 +98,20 @@ def _samples(point: Point, openmetrics: bool) -> Iterator[str]:
         (label_name(key), f'{label_name(key)}="{value.translate(_QUOTED)}"') for key, value in point.attributes
     )
     labels = ",".join(pair for _, pair in pairs)
+    braced = f"{{{labels}}}" if labels else ""
     exemplars = dict(point.exemplars) if openmetrics else {}
-    match point.instrument.kind:
-        case "histogram":
-            yield from _buckets(name, pairs, point, exemplars)
-            braced = f"{{{labels}}}" if labels else ""
-            yield f"{name}_count{braced} {_number(sum(point.buckets))}\n"
-            yield f"{name}_sum{braced} {_number(point.total)}\n"
-        case kind:
-            suffix = "_total" if kind == "counter" else ""
-            braced = f"{{{labels}}}" if labels else ""
-            yield f"{name}{suffix}{braced} {_number(point.total)}{_exemplar(exemplars.get(0))}\n"
-
-
-def _buckets(
-    name: str, pairs: Sequence[tuple[str, str]], point: Point, exemplars: dict[int, Exemplar]
-) -> Iterator[str]:
-    """Yields the cumulative counts by upper bound, as Prometheus has them, with ``le`` in order among the labels."""
+    if point.instrument.kind != "histogram":
+        suffix = "_total" if point.instrument.kind == "counter" else ""
+        yield f"{name}{suffix}{braced} {_number(point.total)}{_exemplar(exemplars.get(0))}\n"
+        return
+    # The cumulative counts by upper bound, as Prometheus has them, with ``le`` in order among the labels.
     before = "".join(f"{pair}," for key, pair in pairs if key < "le")
     behind = "".join(f",{pair}" for key, pair in pairs if key > "le")
     counts = itertools.accumulate(point.buckets)
     for index, (bound, count) in enumerate(zip(_bounds(point.instrument), counts, strict=True)):
         yield f'{name}_bucket{{{before}le="{bound}"{behind}}} {_number(count)}{_exemplar(exemplars.get(index))}\n'
+    yield f"{name}_count{braced} {_number(sum(point.buckets))}\n"
+    yield f"{name}_sum{braced} {_number(point.total)}\n"
 
 
 @functools.lru_cache(maxsize=256)

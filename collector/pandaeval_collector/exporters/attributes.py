@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pandaeval_collector.base.result import Result, cut_each
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.exporters._fields import (
     before_number,
-    before_text,
     double,
     pairs,
     repeated,
@@ -29,6 +28,15 @@ FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"
 """Reasons (``why``) for which the evaluation itself failed: reported as ``error.type``."""
 LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
 """The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
+_VERDICT = (
+    *("gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "error.type", "pandaeval.outcome", "pandaeval.why"),
+    *("pandaeval.metric.version", "pandaeval.judge.model", "pandaeval.embedder", "pandaeval.revision"),
+    *("pandaeval.final", "pandaeval.coverage", "pandaeval.threshold", "pandaeval.passed", "pandaeval.assumed_value"),
+)
+_UNIT = (
+    *("pandaeval.level", "pandaeval.service", "gen_ai.agent.name", "deployment.environment.name"),
+    *("pandaeval.trigger", "pandaeval.late_spans"),
+)
 _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 
 
@@ -81,87 +89,48 @@ def _own(result: Result, reason: str) -> list[bytes]:
     """Encodes the attributes that hardly another result has. ``score.value`` only where something was measured."""
     finding = result.finding
     own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
-    if reason:
-        text = reason.encode()
-        own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
-    id_ = result.id.encode()
-    own.append(before_text("pandaeval.result.id", len(id_)) + id_)
-    if result.evaluator.kind == "llm":
-        own.extend(pairs(_judge(result)))
-    if result.failure_group:
-        of_group = result.failure_group.encode()
-        own.append(before_text("pandaeval.failure.group", len(of_group)) + of_group)
-    if result.run_id is not None:
-        of_run = result.run_id.encode()
-        own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
+    own.extend(text_pair("gen_ai.evaluation.explanation", reason))
+    own.extend(text_pair("pandaeval.result.id", result.id))
+    if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
+        about, metadata = result.judge, finding.metadata
+        tokens: Mapping[str, int] = about["tokens"]
+        facts = {
+            "pandaeval.judge.prompt_version": about["prompt_version"],
+            "pandaeval.judge.pack": about["pack"],
+            "pandaeval.judge.calls": about["calls"],
+            "pandaeval.judge.input_tokens": tokens["input"],
+            "pandaeval.judge.output_tokens": tokens["output"],
+            "pandaeval.judge.cached_tokens": tokens["cached"],
+            "pandaeval.judge.cost_usd": float(about["cost_usd"]),
+            "pandaeval.judge.cited": about.get("cited"),
+            "pandaeval.judge.truncated": metadata.get("truncated"),
+            "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
+        }
+        own.extend(pairs(facts))
+    own.extend(text_pair("pandaeval.failure.group", result.failure_group))
+    own.extend(text_pair("pandaeval.run.id", result.run_id))
     return own
-
-
-def _judge(result: Result) -> Mapping[str, Any]:
-    """Returns what a judge was shown, and what its answers took; nothing where none was asked."""
-    about = result.judge
-    if not about:
-        return {}
-    tokens: Mapping[str, int] = about["tokens"]
-    return {
-        "pandaeval.judge.prompt_version": about["prompt_version"],
-        "pandaeval.judge.pack": about["pack"],
-        "pandaeval.judge.calls": about["calls"],
-        "pandaeval.judge.input_tokens": tokens["input"],
-        "pandaeval.judge.output_tokens": tokens["output"],
-        "pandaeval.judge.cached_tokens": tokens["cached"],
-        "pandaeval.judge.cost_usd": float(about["cost_usd"]),
-        "pandaeval.judge.cited": about.get("cited"),
-        "pandaeval.judge.truncated": result.finding.metadata.get("truncated"),
-        "pandaeval.judge.injection_suspected": result.finding.metadata.get("injection_suspected"),
-    }
 
 
 def _verdict(result: Result) -> Alike:
     """Encodes the attributes that many results share: which metric came to which kind of conclusion, and how."""
     finding, by = result.finding, result.evaluator
-    coverage = None if isinstance(finding, Assumed) else float(finding.coverage)
-    assumed = float(finding.value) if isinstance(finding, Assumed) else None
-    threshold = None if result.threshold is None else float(result.threshold)
-    passed = None if isinstance(finding, Unscored) else result.success
-    outcome, why, label = result.outcome, result.why, result.label
-    kind = (by.kind, by.version, by.model, threshold, result.revision, result.final)
-    return _verdict_alike(result.metric, *kind, outcome, why, label, passed, coverage, assumed)
-
-
-@lru_cache(maxsize=4096)
-def _verdict_alike(
-    metric: str,
-    kind: str,
-    version: str,
-    model: str | None,
-    threshold: float | None,
-    revision: int,
-    final: bool,
-    outcome: str,
-    why: str | None,
-    label: str | None,
-    passed: bool | None,
-    coverage: float | None,
-    assumed: float | None,
-) -> Alike:
     return _alike(
-        {
-            "gen_ai.evaluation.name": metric,
-            "gen_ai.evaluation.score.label": label,
-            "error.type": why if why in FAILED else None,
-            "pandaeval.outcome": outcome,
-            "pandaeval.why": why,
-            "pandaeval.metric.version": version,
-            "pandaeval.judge.model": model if kind == "llm" else None,
-            "pandaeval.embedder": model if kind == "embedding" else None,
-            "pandaeval.revision": revision,
-            "pandaeval.final": final,
-            "pandaeval.coverage": coverage,
-            "pandaeval.threshold": threshold,
-            "pandaeval.passed": passed,
-            "pandaeval.assumed_value": assumed,
-        }
+        _VERDICT,
+        result.metric,
+        result.label,
+        result.why if result.why in FAILED else None,
+        result.outcome,
+        result.why,
+        by.version,
+        by.model if by.kind == "llm" else None,
+        by.model if by.kind == "embedding" else None,
+        result.revision,
+        result.final,
+        None if isinstance(finding, Assumed) else float(finding.coverage),
+        None if result.threshold is None else float(result.threshold),
+        None if isinstance(finding, Unscored) else result.success,
+        float(finding.value) if isinstance(finding, Assumed) else None,
     )
 
 
@@ -173,11 +142,7 @@ def _about(
     response_id: str,
     session_id: str | None,
     level: str,
-    service: str,
-    agent: str,
-    environment: str | None,
-    trigger: str,
-    late_spans: int,
+    *others: str | int | None,
 ) -> SharedAttributes:
     """Encodes what results of a unit share; cached, since they come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
@@ -188,26 +153,13 @@ def _about(
         repeated(LOG_ATTRIBUTES, ids + shown),
         repeated(EVENT_ATTRIBUTES, ids),
         repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
-        _unit_alike(level, service, agent, environment, trigger, late_spans),
+        _alike(_UNIT, level, *others),
     )
 
 
-@lru_cache(maxsize=4096)
-def _unit_alike(level: str, service: str, agent: str, environment: str | None, trigger: str, late_spans: int) -> Alike:
-    return _alike(
-        {
-            "pandaeval.level": level,
-            "pandaeval.service": service,
-            "gen_ai.agent.name": agent,
-            "deployment.environment.name": environment,
-            "pandaeval.trigger": trigger,
-            "pandaeval.late_spans": late_spans,
-        }
-    )
-
-
-def _alike(facts: Mapping[str, Any]) -> Alike:
-    encoded = pairs(facts)
+@lru_cache(maxsize=8192)
+def _alike(keys: Sequence[str], *values: str | float | None) -> Alike:
+    encoded = pairs(dict(zip(keys, values, strict=True)))
     return Alike(
         repeated(LOG_ATTRIBUTES, encoded), repeated(EVENT_ATTRIBUTES, encoded), repeated(SPAN_ATTRIBUTES, encoded)
     )

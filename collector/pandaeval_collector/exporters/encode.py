@@ -49,10 +49,11 @@ _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 def log_record(each: EncodedResult) -> bytes:
     """Encodes an OTLP ``LogRecord`` in the context of the evaluated span."""
     result, about = each.result, each.about
+    time = fixed64(result.time_ns)
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
     return b"".join(
-        (_log_times(result.time_ns), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log)
+        (b"\x09", time, b"\x59", time, about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log)
     )
 
 
@@ -64,28 +65,23 @@ def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[b
     sampled = [each for each in results if each.result.unit.sampled]
     inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
     units = itertools.groupby(inline, key=lambda each: (each.result.unit.level, each.result.unit.id))
-    found = [_inline_span(list(group), shows_failed) for _, group in units]
-    found.extend(_judged_span(each, shows_failed) for each in sampled if each.result.evaluator.kind == "llm")
-    return found
-
-
-def _inline_span(group: Sequence[EncodedResult], shows_failed: bool) -> bytes:
-    results = [each.result for each in group]
-    told = glance(results, results[0].unit.level, shows_failed)
-    summary = (
-        *_evaluated_at(results[0].time),
-        *number_pair("pandaeval.score.min", told.lowest),
-        *(pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED),
-        *told.attributes,
-    )
-    return _span(group, told, group[0].about.kind.span + repeated(SPAN_ATTRIBUTES, summary))
-
-
-def _judged_span(each: EncodedResult, shows_failed: bool) -> bytes:
-    result, about = each.result, each.about
-    told = glance([result], result.metric, shows_failed)
-    own = repeated(SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time), *told.attributes))
-    return _span([each], told, own + each.verdict.span + about.kind.span)
+    encoded = []
+    for (level, _), group in ((key, list(group)) for key, group in units):
+        told = glance([each.result for each in group], level, shows_failed)
+        summary = (
+            *_evaluated_at(group[0].result.time),
+            *number_pair("pandaeval.score.min", told.lowest),
+            *(pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED),
+            *told.attributes,
+        )
+        encoded.append(_span(group, told, group[0].about.kind.span + repeated(SPAN_ATTRIBUTES, summary)))
+    for each in sampled:
+        result, about = each.result, each.about
+        if result.evaluator.kind == "llm":
+            told = glance([result], result.metric, shows_failed)
+            own = repeated(SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time), *told.attributes))
+            encoded.append(_span([each], told, own + each.verdict.span + about.kind.span))
+    return encoded
 
 
 def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> bytes:
@@ -93,40 +89,24 @@ def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> by
     unit = results[0].unit
     own_trace, own_id = span_ids([result.id for result in results])
     if unit.level == "session":
-        place, linked = sized(1, own_trace), [_link(target) for target in unit.trace_ids]
+        place, linked = sized(1, own_trace), [link(*map(bytes.fromhex, target.split(":"))) for target in unit.trace_ids]
     else:
         parent = told.blamed or bytes.fromhex(unit.span_id)
         place, linked = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, parent), links(results)
     began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
-    events = [_event(ended, each) for each in group]
+    events = []
+    for each in group:
+        own = EVENT_ATTRIBUTES + EVENT_ATTRIBUTES.join(each.own)
+        about, verdict = each.about, each.verdict
+        event = (b"\x09", ended, _EVENT_ALIKE, about.event_ids, own, verdict.event, about.kind.event)
+        events.append(_SPAN_EVENTS + measured(b"".join(event)))
     alike = _span_alike(unit.level) + group[0].about.span
     return b"".join(
         (place, sized(2, own_id), b"\x39", began, b"\x41", ended, told.fields, alike, attributes, *events, *linked)
     )
 
 
-def _event(time: bytes, each: EncodedResult) -> bytes:
-    """Encodes a result as an event, as a field of a span. ``time``: nanoseconds as fixed64."""
-    about = each.about
-    own = EVENT_ATTRIBUTES + EVENT_ATTRIBUTES.join(each.own)
-    event = b"".join((b"\x09", time, _EVENT_ALIKE, about.event_ids, own, each.verdict.event, about.kind.event))
-    return _SPAN_EVENTS + measured(event)
-
-
-def _link(target: str) -> bytes:
-    trace_id, _, span_id = target.partition(":")
-    return link(bytes.fromhex(trace_id), bytes.fromhex(span_id))
-
-
 # Many results have the same time, and a batch has fewer times than are cached.
-
-
-@lru_cache(maxsize=512)
-def _log_times(time_ns: int) -> bytes:
-    encoded = fixed64(time_ns)
-    return b"\x09" + encoded + b"\x59" + encoded
-
-
 @lru_cache(maxsize=512)
 def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
     return text_pair("pandaeval.evaluated_at", written(time))

@@ -51,8 +51,16 @@ class Way:
             return
         try:
             made = list(self.make(settings, around))
-            for each in made:
-                _check_made(each, self.name)
+            each: Any
+            for each in made:  # what could not be run, or would take another exporter's place in the store
+                if not isinstance(each, Exporter | Repeating):
+                    kind = type(each).__name__
+                    raise NotUsableError(f"it gave a value of type {kind}: neither an Exporter nor a Repeating")
+                if each.name != self.name and not each.name.startswith(f"{self.name}."):
+                    cure = f"call it {self.name} or {self.name}.something"
+                    raise NotUsableError(f"its exporter is called {each.name}; {cure}")
+                if isinstance(each, Exporter) and each.source not in _SOURCES:
+                    raise NotUsableError(f"its source is {each.source}, and none of {', '.join(sorted(_SOURCES))}")
         except UserError:
             raise
         except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
@@ -99,12 +107,7 @@ def _check_name(name: str, taken: set[str]) -> None:
         raise NotUsableError(f"exporters.{name} exists already")
 
 
-def _is_taken(name: str, taken: Iterable[str]) -> bool:
-    return name in taken or name in _TAKEN or hasattr(Section, name)
-
-
 def _check_settings(settings: Any) -> None:
-    """Raises where a plugin's settings would keep the whole configuration from being read."""
     if not (isinstance(settings, type) and issubclass(settings, Section)):
         raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.base.section.Section")
     settings()  # every key has a default, or the section could not be left out
@@ -114,11 +117,5 @@ def _check_settings(settings: Any) -> None:
         raise NotUsableError(f"{odd[0]} is no name of a key: small letters, digits and single underscores")
 
 
-def _check_made(exporter: object, section: str) -> None:
-    """Raises :class:`NotUsableError` for what could not be run, or would take another exporter's place in the store."""
-    if not isinstance(exporter, Exporter | Repeating):
-        raise NotUsableError(f"it gave a value of type {type(exporter).__name__}: neither an Exporter nor a Repeating")
-    if exporter.name != section and not exporter.name.startswith(f"{section}."):
-        raise NotUsableError(f"its exporter is called {exporter.name}; call it {section} or {section}.something")
-    if isinstance(exporter, Exporter) and exporter.source not in _SOURCES:
-        raise NotUsableError(f"its source is {exporter.source}, and none of {', '.join(sorted(_SOURCES))}")
+def _is_taken(name: str, taken: Iterable[str]) -> bool:
+    return name in taken or name in _TAKEN or hasattr(Section, name)

@@ -53,7 +53,13 @@ class JsonlExporter:
             raise UserError(
                 f"exporters.jsonl.path: {self.path} cannot be written: {error.strerror or error}"
             ) from error
-        _keep_names(self.path.parent)
+        # The file's name has to survive a power cut: a result file that is gone would not be written again.
+        with contextlib.suppress(OSError):  # not every folder can be opened or synced
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         length = os.fstat(self._file).st_size
         if position and int(position) < length:
             length = int(position)
@@ -82,14 +88,3 @@ class JsonlExporter:
             os.ftruncate(self._file, before)  # all of it is written again later
             raise
         return str(before + len(lines))
-
-
-def _keep_names(folder: Path) -> None:
-    """Syncs a folder, so that names of files in it survive a power cut: a result file that is gone would not be written
-    again. Not every folder can be opened or synced; that is ignored."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

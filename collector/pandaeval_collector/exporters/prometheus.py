@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from pydantic import Field
 
@@ -15,7 +15,6 @@ from pandaeval_collector.base.section import Section
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._text import ScrapeText, content_type
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
-from pandaeval_collector.store.series import Point
 
 _NOTE_AFTER_S = 1.0
 
@@ -55,8 +54,19 @@ class Scrape:
         yield text.render(own_points(self._telemetry))
         if self._series is not None:
             pages = self._series.pages(now)
+
+            def render() -> bytes | None:
+                points = next(pages, None)
+                if points is not None:
+                    new.extend(new_ones(points))
+                return None if points is None else text.render(points)
+
             try:
-                while (page := await self._rendered(text, pages, new)) is not None:
+                while True:
+                    async with self._turn:
+                        page = await asyncio.to_thread(render)
+                    if page is None:
+                        break
                     yield page
             except sqlite3.Error:  # a store that cannot be read must not hide the numbers that say so
                 self._telemetry.add("pandaeval.store.errors", "scrape")
@@ -66,17 +76,6 @@ class Scrape:
             note = asyncio.create_task(self._note(self._series, new, now))
             self._notes.add(note)
             note.add_done_callback(self._notes.discard)
-
-    async def _rendered(self, text: ScrapeText, pages: Iterator[Sequence[Point]], new: list[str]) -> bytes | None:
-        def render() -> bytes | None:
-            points = next(pages, None)
-            if points is None:
-                return None
-            new.extend(new_ones(points))
-            return text.render(points)
-
-        async with self._turn:
-            return await asyncio.to_thread(render)
 
     async def _note(self, series: ZeroFirst, keys: Sequence[str], now: float) -> None:
         await asyncio.sleep(_NOTE_AFTER_S)

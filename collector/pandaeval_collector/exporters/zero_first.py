@@ -70,26 +70,20 @@ def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Poi
     """Converts series to points: 0 while a series is new to the reader, and for ``hold_s`` seconds from then on."""
     points = []
     for row in rows:
-        point = _point(row)
-        if point is not None:
-            is_zero = row.zero_at is None or 0 <= now - row.zero_at < hold_s
-            points.append(point.as_zero() if is_zero else point)
+        instrument = INSTRUMENTS.get(row.name)
+        if instrument is None or len(row.buckets) != len(instrument.bounds) + 1:
+            continue  # this version does not know it, or knows it with other buckets
+        point = Point(
+            instrument=instrument,
+            attributes=tuple((key, value) for key, value in orjson.loads(row.attributes)),
+            start_ns=row.start_ns,
+            count=row.count,
+            total=row.total,
+            buckets=row.buckets,
+            exemplars=tuple((index, Exemplar(*facts)) for index, facts in sorted(row.exemplars.items())),
+            key=row.key,
+            shown_at=row.zero_at,
+        )
+        is_zero = row.zero_at is None or 0 <= now - row.zero_at < hold_s
+        points.append(point.as_zero() if is_zero else point)
     return points
-
-
-def _point(row: StoredSeries) -> Point | None:
-    """Converts a series; ``None`` for an instrument that this version does not know, or knows with other buckets."""
-    instrument = INSTRUMENTS.get(row.name)
-    if instrument is None or len(row.buckets) != len(instrument.bounds) + 1:
-        return None
-    return Point(
-        instrument=instrument,
-        attributes=tuple((key, value) for key, value in orjson.loads(row.attributes)),
-        start_ns=row.start_ns,
-        count=row.count,
-        total=row.total,
-        buckets=row.buckets,
-        exemplars=tuple((index, Exemplar(*found)) for index, found in sorted(row.exemplars.items())),
-        key=row.key,
-        shown_at=row.zero_at,
-    )

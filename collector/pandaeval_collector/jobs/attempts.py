@@ -153,7 +153,8 @@ class Attempts:
         failures: LiveGroups | None = None,
     ) -> None:
         """``scores``: reads the sessions that questions are about; ``filing``: where answers go. ``over_budget``: what
-        happens to a job once the day's budget is used up. ``failures``: the groups that judged failures are filed under, if any."""
+        happens to a job once the day's budget is used up. ``failures``: the groups that judged failures are filed
+        under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pandaeval_collector.base.section.types import ReplyFormat
+from pandaeval_collector.base.section import ReplyFormat
 
 # How a model is asked, beside what it is asked: the parameters of its calls, and how long its answers may get.
 HIDDEN = 4_000

@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, Understood
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -97,7 +97,8 @@ class TraceDecider:
     ) -> None:
         """``on_decided`` is called for each trace after its commit."""
         self._line, self._committer, self._telemetry, self._on_decided = line, committer, telemetry, on_decided
-        self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[Understood]]] = deque()
+        self._has_hinted = False
+        self._ahead: deque[tuple[Sequence[DueTrace], asyncio.Task[HeldBatch]]] = deque()
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
         """Has as many batches of what ``take`` returns understood as the line has room for, and decides the oldest.
@@ -118,11 +119,11 @@ class TraceDecider:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _understood(self, due: Sequence[DueTrace]) -> Understood:
+    async def _understood(self, due: Sequence[DueTrace]) -> HeldBatch:
         return await self._committer.patiently(lambda: self._line.understand(due))
 
     async def _decide(
-        self, due: Sequence[DueTrace], understood: Awaitable[Understood], deaths: int = MOST_DEATHS
+        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], deaths: int = MOST_DEATHS
     ) -> None:
         failpoints.reach("before_decide")
         try:
@@ -131,6 +132,8 @@ class TraceDecider:
         except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
             if self._committer.stopping:
                 raise
+            if isinstance(error, ChildEndedError):
+                self._hint()
             if isinstance(error, ChildEndedError) and not error.over_it:
                 await self._decide(due, self._understood(due), deaths)  # it only waited behind others
             elif len(due) > 1:
@@ -142,6 +145,15 @@ class TraceDecider:
                 await self._set_aside(due[0], error)
             return
         self._note(due)
+
+    def _hint(self) -> None:
+        if not self._has_hinted:
+            self._has_hinted = True
+            _log.error(
+                "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
+                "line.workers or give it more: a trace over which %d processes end is set aside",
+                MOST_DEATHS,
+            )
 
     async def _set_aside(self, due: DueTrace, error: Exception) -> None:
         """Gives a trace the results of one that cannot be read; its spans stay in the store as long as results do."""

@@ -15,14 +15,8 @@ from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
-from pandaeval_collector.pipeline.submitted import (
-    SessionEndings,
-    TakenApart,
-    added_up,
-    endings_of,
-    take_all_apart,
-    words_of,
-)
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
+from pandaeval_collector.pipeline.submitted import TakenApart, added_up, endings_of, take_all_apart, words_of
 from pandaeval_collector.pipeline.verdicts import IncomingVerdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
@@ -47,6 +41,7 @@ class Intake:
         traces: TraceAssembler,
         telemetry: Telemetry,
         clock: Callable[[], float],
+        sessions: OpenSessions,
         end_session: Callable[[str], None],
         is_draining: Callable[[], bool],
         labels: bool,
@@ -54,7 +49,7 @@ class Intake:
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
-        self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
+        self._sessions, self._counts = sessions, ItemCounts(telemetry)
         self._keeper = Keeper(store, traces, telemetry, clock, self._counts, open_bytes)
         self._verdicts = IncomingVerdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
@@ -135,19 +130,19 @@ class Intake:
             if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
             if self._traces.knows(chunk.trace_id):
-                self._endings.opened(chunk.trace_id, chunk.session)
+                self._sessions.expect(chunk.trace_id, chunk.session)
                 closed += [chunk.trace_id] if chunk.closes else []
         for trace_id in closed:
             self._traces.close(trace_id)
         for session_id in self._store.reads.endings():
-            if self._endings.end(session_id):
+            if self._sessions.may_end(session_id):
                 self._end_session(session_id)
 
     def decided(self, due: DueTrace) -> None:
         """Notes that the decision about a trace was committed, and ends a session that waited for it."""
         self._traces.decided(due.trace_id)
         self._keeper.decided(due.trace_id)
-        ended = self._endings.decided(due.trace_id)
+        ended = self._sessions.decided(due.trace_id)
         if ended is not None:
             self._end_session(ended)
 
@@ -174,10 +169,10 @@ class Intake:
 
     def _close_submitted(self, trace: Submitted) -> None:
         if self._traces.knows(trace.trace_id):
-            self._endings.opened(trace.trace_id, trace.session_id)
+            self._sessions.expect(trace.trace_id, trace.session_id)
             if not trace.fragment:
                 self._traces.close(trace.trace_id)
-        if trace.session_end and trace.session_id and self._endings.end(trace.session_id):
+        if trace.session_end and trace.session_id and self._sessions.may_end(trace.session_id):
             self._end_session(trace.session_id)
 
     def _too_late(self, taken: TakenApart) -> str:

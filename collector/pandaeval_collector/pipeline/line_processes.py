@@ -7,7 +7,7 @@ beside it. All read the store and write nothing, so any of them may be killed at
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ from pandaeval_collector.base.metric_cpu import CPU, Spent
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Relayed, Telemetry
-from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_otel.assembly import DueTrace
 
@@ -28,22 +27,7 @@ SECONDS_PER_BYTE = 2e-6
 
 
 @dataclass(frozen=True, slots=True)
-class LineSetup:
-    """What the processes of a running collector's line are told at their start. ``signals``: which of ``logs`` and
-    ``traces`` an exporter sends."""
-
-    config: Config
-    signals: Collection[str] = ()
-
-    def open(self, telemetry: Telemetry) -> Any:
-        """Makes the line, in its own process."""
-        from pandaeval_collector.pipeline.line.main import live_line  # the front needs none of it
-
-        return live_line(self.config, self.signals, telemetry)
-
-
-@dataclass(frozen=True, slots=True)
-class Understood:
+class HeldBatch:
     """A batch that was understood. ``held``: what :meth:`LineProcesses.file` gives to the process that files: the
     number under which that process (``pid``) keeps the batch itself, or what another one answered, packed."""
 
@@ -56,11 +40,11 @@ class DecidesTraces(Protocol):
 
     room: int
 
-    async def understand(self, due: Sequence[DueTrace]) -> Understood: ...
-    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision: ...
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch: ...
+    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision: ...
     async def decide(self, name: str, *arguments: Any) -> Decision: ...
     async def ask(self, name: str, *arguments: Any) -> Any: ...
-    def kill(self) -> None: ...
+    def give_up(self) -> None: ...
 
 
 class LineProcesses:
@@ -111,17 +95,17 @@ class LineProcesses:
             if error is not None:
                 raise error
 
-    async def understand(self, due: Sequence[DueTrace]) -> Understood:
+    async def understand(self, due: Sequence[DueTrace]) -> HeldBatch:
         """Has the process with the least to do read and score traces, each by itself."""
         request = [replace(trace, known=frozenset()) for trace in due]
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         if process is self._files:
             held: int = await self._asked(process, "keep_understood", request, patience=patience)
-            return Understood(held, process.pid)
-        return Understood(await self._asked(process, "understand", request, patience=patience))
+            return HeldBatch(held, process.pid)
+        return HeldBatch(await self._asked(process, "understand", request, patience=patience))
 
-    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+    async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
         """Has a batch filed under its sessions. Raises ``ChildEndedError`` where the process that kept it has ended."""
         if understood.pid is not None and understood.pid != self._files.pid:
             raise ChildEndedError("a process of the line", understood.pid, "ended", over_it=False)
@@ -147,20 +131,16 @@ class LineProcesses:
         """Asks the process that files."""
         return await self._asked(self._files, name, *arguments, patience=self._timeout)
 
-    def kill(self) -> None:
-        """Ends what the processes are at; they start anew."""
-        for process in self._all:
-            process.kill()
-
-    def stop(self) -> None:
-        """Starts no process any more."""
+    def give_up(self) -> None:
+        """Ends what the processes are at, and starts none any more."""
         self._stopping = True
         for process in self._all:
             process.stop()
+            process.kill()
 
     async def close(self) -> None:
         """Ends all processes."""
-        self.stop()
+        self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
 
     async def _asked(self, process: Calls, name: str, *arguments: Any, patience: float) -> Any:

@@ -45,8 +45,8 @@ _LOOK_S = 0.5
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
-    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may score
-    the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
+    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may
+    score the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
 
     def __init__(
         self,
@@ -65,11 +65,13 @@ class Pipeline:
         self._listeners = [on_results] if on_results is not None else []
         self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
+        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
         self._intake = Intake(
             store,
             self._traces,
             telemetry,
             clock,
+            self._sessions.sessions,
             self.end_session,
             lambda: self._committer.stopping,
             labels,
@@ -84,7 +86,6 @@ class Pipeline:
             timing.judged,
             timing.keep_bytes,
         )
-        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
         self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self._task: asyncio.Task[None] | None = None
@@ -165,7 +166,7 @@ class Pipeline:
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return self._sessions.is_open(session_id)
+        return session_id in self._sessions.sessions
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
@@ -191,15 +192,15 @@ class Pipeline:
         """Waits for the decision that is being made and stops. Open traces stay in the store for the next start; with
         ``decide`` they are decided with the spans that there are."""
         self._committer.stopping = True
-        if self._task is not None:
-            if not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
-                self._line.kill()
-            try:
+        if self._task is not None and not (await asyncio.wait({self._task}, timeout=_LAST_S))[0]:
+            self._line.give_up()
+        try:
+            if self._task is not None:
                 await self._task
-            except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
-                _log.error("the last decision could not be made (%s); the next start takes it up again", error)
-        if decide:
-            await self.close_all(Trigger.SHUTDOWN)
+            if decide:
+                await self.close_all(Trigger.SHUTDOWN)
+        except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
+            _log.error("the last decision could not be made (%s); the next start takes it up again", error)
         await self._decider.drop()
         await self._adopting.finish()
         await self._committer.close()
@@ -249,7 +250,6 @@ class Pipeline:
                 look_at = now + _LOOK_S
                 await self._committer.or_left(self._sessions.compare_due(), "comparisons")
                 await self._committer.or_left(self._sessions.close_due(now), "sessions")
-                await self._committer.or_left(self._sessions.score_so_far(now), "scores of open sessions")
             if now >= upkeep_at:
                 upkeep_at = now + self.timing.upkeep
                 self._upkeep.begin()

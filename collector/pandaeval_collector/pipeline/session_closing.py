@@ -1,26 +1,22 @@
-"""The open sessions of a running pipeline: their scores so far, when each is over, and its scores for good."""
+"""The open sessions of a running pipeline: compares what came into them, scores them so far and for good."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer
-from pandaeval_collector.pipeline.decision import Decision, GrownSession
-from pandaeval_collector.pipeline.interims import Interims
-from pandaeval_collector.pipeline.judge_wait import Awaited
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store, WriteSet
-from pandaeval_otel.assembly import SessionAssembler
 from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
-_COMPARED_AT_ONCE = 64
 
 
 class SessionCloser:
@@ -37,145 +33,101 @@ class SessionCloser:
     ) -> None:
         self._store, self._line, self._committer = store, line, committer
         self._telemetry, self._clock = telemetry, clock
-        self._sessions = SessionAssembler(timing.session_idle, timing.session_max_age)
-        self._interims = Interims(timing.session_interim)
-        self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
-        self._closing: Counter[str] = Counter()
-        self._uncompared: dict[str, GrownSession] = {}
+        self.sessions = OpenSessions(timing, store.jobs.pending_in)
+        """Those that are not scored for good yet, the ones being scored included."""
 
     @property
     def open(self) -> int:
         """The number of sessions that are not scored for good yet, those being scored included."""
-        return len(self._sessions) + len(self._awaited) + len(+self._closing)
-
-    def is_open(self, session_id: str) -> bool:
-        """Returns whether this session is not scored for good yet."""
-        return session_id in self._sessions or session_id in self._awaited or self._closing[session_id] > 0
+        return len(self.sessions)
 
     async def let_go(self, session_ids: Collection[str]) -> None:
         """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
         for session_id in session_ids:
-            self._sessions.forget(session_id)
-            self._interims.forget(session_id)
-            self._awaited.goes_on(session_id)
-            self._uncompared.pop(session_id, None)
+            self.sessions.forget(session_id)
         if session_ids:
             await self._committer.commit(partial(_closed, session_ids))
 
     def resume(self) -> int:
-        """Takes up the sessions that the store holds as open. Returns how many are open. On any thread, before all else."""
+        """Takes up the sessions that the store holds as open; returns how many. On any thread, before all else."""
         now = self._clock()
         for session_id in self._store.reads.open_sessions():
-            self._touch(session_id, now)
-        self._uncompared = {id_: GrownSession(whole=True) for id_ in self._store.reads.uncompared()}
-        return len(self._sessions)
+            self.sessions.touch(session_id, now)
+        for session_id in self._store.reads.uncompared():
+            self.sessions.grew(session_id, 0)
+        return len(self.sessions)
 
     def end(self, session_id: str) -> None:
         """Ends a session because its application says that it is over."""
-        self._sessions.end(session_id, self._clock())
+        self.sessions.end(session_id, self._clock())
 
     def committed(self, decision: Decision) -> None:
         """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
-        for session_id, grown in decision.grown.items():
-            known = self._uncompared.get(session_id)
-            self._uncompared[session_id] = grown if known is None else known.merged(grown)
+        for session_id, start_ns in decision.grown.items():
+            self.sessions.grew(session_id, start_ns)
         for session_id in decision.changes.touched:
-            if decision.has_runs or session_id in decision.grown:
-                self._awaited.goes_on(session_id)
-            if session_id not in self._awaited:
-                self._touch(session_id, now)
+            self.sessions.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
     async def compare_due(self) -> None:
-        """Compares what other collectors handed over since the last time."""
-        while self._uncompared and not self._committer.stopping:
-            some = {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED_AT_ONCE]}
-            await self._compare(some)
-
-    async def _compare(self, some: dict[str, GrownSession]) -> None:
-        """Compares members of sessions. A session that raises is logged and scored without comparisons."""
-        try:
-            await self._committer.commit(lambda: self._line.decide("compare", some))
-        except Exception as error:  # whatever one session raises, it must not cost the others
-            if self._committer.stopping:
-                raise
-            if len(some) > 1:
-                for session_id, grown in some.items():
-                    await self._compare({session_id: grown})
-                return
-            _log.exception("the answers of a session could not be compared")
-            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+        """Compares what other collectors handed over since the last time. A session that raises is scored without."""
+        while not self._committer.stopping and (grown := self.sessions.take_uncompared()):
+            await self._together([*grown], partial(self._compare, grown), "compared")
 
     async def close_due(self, now: float) -> None:
-        """Closes the sessions that are over at ``now``, once their judges have answered."""
-        over = self._sessions.take_due(now)
-        for session in over:
-            self._interims.forget(session.session_id)
-        sessions = self._awaited.ready(over, now)
-        if sessions:
-            await self._close({session.session_id: session.trigger for session in sessions})
-
-    async def score_so_far(self, now: float) -> None:
-        """Scores open sessions that have been quiet for a while at ``now``."""
-        if due := self._interims.take_due(now):
-            await self._score_so_far(due)
+        """Closes the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
+        been quiet for a while. One that raises is not scored so far: its scores for good do not rest on these."""
+        over, quiet = self.sessions.take_due(now)
+        if over:
+            await self._close(over)
+        if quiet:
+            await self._together(quiet, self._score_so_far, "scored as far as it has come")
 
     async def close_all(self, trigger: Trigger) -> None:
         """Closes every open session now."""
         await self.compare_due()
-        open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
-        await self._close({session.session_id: trigger for session in open_sessions})
+        await self._close(self.sessions.take_all(trigger))
 
-    def _compared(self, session_ids: Iterable[str]) -> list[str]:
-        """Leaves out sessions with a member that came after they were last compared: by its signals they would be
-        scored under the id of the same session with the comparison. They are due again, as the member has touched them.
-        Called when a decision is made, since members come until then."""
-        return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
-
-    def _touch(self, session_id: str, now: float) -> None:
-        self._sessions.touch(session_id, now)
-        self._interims.touch(session_id, now)
-
-    async def _score_so_far(self, sessions: Sequence[str]) -> None:
-        """Scores open sessions. One that raises is logged and left out: its scores for good do not rest on these."""
+    async def _together(
+        self, session_ids: Sequence[str], decide: Callable[[Sequence[str]], Awaitable[Decision]], what: str
+    ) -> list[str]:
+        """Has a decision about sessions made and committed; where it raises, about each by itself: whatever one raises,
+        it must not cost the others. Returns those that raise alone; they are logged and counted."""
         try:
-            await self._committer.commit(lambda: self._line.decide("score_so_far", self._compared(sessions)))
-        except Exception as error:  # whatever one session raises, it must not cost the others
+            await self._committer.commit(partial(decide, session_ids))
+        except Exception as error:  # whatever one session raises
             if self._committer.stopping:
                 raise
-            if len(sessions) > 1:
-                for session_id in sessions:
-                    await self._score_so_far([session_id])
-                return
-            _log.exception("an open session could not be scored as far as it has come")
+            if len(session_ids) > 1:
+                return [id_ for alone in session_ids for id_ in await self._together([alone], decide, what)]
+            _log.exception("a session could not be %s", what)
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+            return [*session_ids]
+        return []
 
-    async def _close(self, sessions: dict[str, Trigger]) -> None:
-        self._closing.update(sessions.keys())
+    # What a session is decided by is looked up when the decision is made, since members come until then.
+
+    async def _compare(self, grown: Mapping[str, int], session_ids: Sequence[str]) -> Decision:
+        return await self._line.decide("compare", {id_: grown[id_] for id_ in session_ids})
+
+    async def _score_so_far(self, session_ids: Sequence[str]) -> Decision:
+        return await self._line.decide("score_so_far", self.sessions.compared(session_ids))
+
+    async def _close(self, sessions: Mapping[str, Trigger]) -> None:
         closed: set[str] = set()
 
-        async def decide() -> Decision:
-            over = {session_id: sessions[session_id] for session_id in self._compared(sessions)}
+        async def decide(session_ids: Sequence[str]) -> Decision:
+            over = {id_: sessions[id_] for id_ in self.sessions.compared(session_ids)}
             decision = await self._line.decide("close_sessions", over)
             closed.update(decision.changes.closed)
             return decision
 
         try:
-            await self._committer.commit(decide)
-        except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
-            if self._committer.stopping:
-                raise
-            if len(sessions) > 1:
-                for session_id, trigger in sessions.items():
-                    await self._close({session_id: trigger})
-                return
-            _log.exception("a session could not be scored")
-            closed.update(sessions)
-            await self._committer.commit(partial(_closed, sessions))
-            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+            if failed := await self._together([*sessions], decide, "scored"):
+                await self._committer.commit(partial(_closed, failed))  # nor is it tried forever
+                closed.update(failed)
         finally:
-            self._closing.subtract(sessions.keys())
-            self._closing = +self._closing
+            self.sessions.closed(sessions)
         ended = {session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT}
         for session_id in ended - closed:
             self.end(session_id)
@@ -184,5 +136,5 @@ class SessionCloser:
             await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
 
 
-async def _closed(session_ids: Iterable[str]) -> Decision:
+async def _closed(session_ids: Collection[str]) -> Decision:
     return Decision(WriteSet(closed=set(session_ids)))

@@ -19,12 +19,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers._protocol import (
     Accepted,
     Draining,
     Malformed,
     Overloaded,
-    ReceiverTelemetry,
     Refusal,
     TooLarge,
     TooMany,
@@ -61,11 +61,6 @@ class DoorAnswer:
     message: str
     retry_after_s: float | None = None
 
-    @property
-    def code(self) -> int:
-        """The number of the gRPC status, as in ``google.rpc.Status``."""
-        return int(self.grpc.value[0])
-
 
 _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
     Overloaded: ("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503),
@@ -82,53 +77,42 @@ _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
 }
 
 
-def answer_to(error: Exception) -> DoorAnswer:
-    """Returns the answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
-    if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
-        return DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
-    return DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
-
-
 class Outcomes:
     """Counts what became of the requests at one door, and logs unexpected errors, at most one in ten seconds."""
 
-    def __init__(self, door: str, telemetry: ReceiverTelemetry, clock: Callable[[], float] = time.monotonic) -> None:
-        self._door = door
-        self._telemetry = telemetry
-        self._clock = clock
-        self._quiet_until = float("-inf")
-        self._unlogged = 0
+    def __init__(self, door: str, telemetry: Telemetry, clock: Callable[[], float] = time.monotonic) -> None:
+        self._door, self._telemetry, self._clock = door, telemetry, clock
+        self._quiet_until, self._unlogged = float("-inf"), 0
 
     def accepted(self, accepted: Accepted) -> None:
         """Counts a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> DoorAnswer:
-        """Counts a refused or failed request; returns the answer to it."""
-        answer = answer_to(error)
+        """Counts a refused or failed request; returns the answer to it. Anything but a known refusal is an internal
+        error, whose text stays inside."""
+        if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
+            answer = DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
+        else:
+            words = "internal error; see the collector's log"
+            answer = DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, words)
         self._telemetry.request(self._door, answer.outcome)
         if answer.outcome == "internal_error":
-            self._log_rarely(error)
+            now = self._clock()
+            if now < self._quiet_until:
+                self._unlogged += 1
+                return answer
+            # Type and place only: the text of an error may quote what people wrote to their agent.
+            place, kind = "".join(traceback.format_tb(error.__traceback__)), type(error).__name__
+            more = f"{self._unlogged} more since the last such line"
+            _log.error("%s door: request failed with %s (%s)\n%s", self._door, kind, more, place)
+            self._quiet_until, self._unlogged = now + _LOG_INTERVAL_S, 0
         return answer
-
-    def _log_rarely(self, error: Exception) -> None:
-        now = self._clock()
-        if now < self._quiet_until:
-            self._unlogged += 1
-            return
-        # Type and place only: the text of an error may quote what people wrote to their agent.
-        place = "".join(traceback.format_tb(error.__traceback__))
-        _log.error(
-            "%s door: request failed with %s (%d more since the last such line)\n%s",
-            self._door, type(error).__name__, self._unlogged, place,
-        )  # fmt: skip
-        self._quiet_until = now + _LOG_INTERVAL_S
-        self._unlogged = 0
 
 
 def status_of(answer: DoorAnswer) -> Status:
     """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
-    status = Status(code=answer.code, message=answer.message)
+    status = Status(code=answer.grpc.value[0], message=answer.message)
     if answer.retry_after_s is not None:
         detail = AnyMessage()
         detail.Pack(_retry_info(answer.retry_after_s))

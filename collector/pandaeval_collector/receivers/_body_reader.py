@@ -51,8 +51,17 @@ class BodyReader:
         """Returns the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
         if self._free:
             self._free -= 1
+        elif self._queue.waiting >= MAX_WAITING:
+            raise Overloaded(f"{MAX_WAITING} calls wait to be read already")
         else:
-            await self._turn(context.peer())
+            turn = asyncio.get_running_loop().create_future()
+            self._queue.put(context.peer(), turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._pass_on()
+                raise
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
@@ -77,18 +86,6 @@ class BodyReader:
         if not isinstance(message, bytes):  # gRPC's mark of the end of the stream
             raise Malformed("the call ended before its message did")
         return message
-
-    async def _turn(self, peer: str) -> None:
-        if self._queue.waiting >= MAX_WAITING:
-            raise Overloaded(f"{MAX_WAITING} calls wait to be read already")
-        mine = asyncio.get_running_loop().create_future()
-        self._queue.put(peer, mine)
-        try:
-            await mine
-        except asyncio.CancelledError:
-            if mine.done() and not mine.cancelled():
-                self._pass_on()
-            raise
 
     def _pass_on(self) -> None:
         while (next_one := self._queue.take()) is not None:

@@ -1,4 +1,4 @@
-"""What a receiver hands its requests to, the answers that it has to translate, and what counts them."""
+"""What a receiver hands its requests to, and the answers that it has to translate."""
 
 from __future__ import annotations
 
@@ -85,19 +85,3 @@ class SubmissionIngest(Protocol):
         """Stores submissions, all in one commit; returns after it. For each an empty string, or why it was not
         accepted. Raises a :class:`Refusal`."""
         ...
-
-
-class ReceiverTelemetry(Protocol):
-    """Counts requests. Called on the event loop, once per request; must not block or raise."""
-
-    def request(self, door: str, outcome: str) -> None:
-        """Counts a request. ``door``: ``grpc``, ``http``, ``submit`` or ``results``; ``outcome``:
-        ``accepted``, ``partial``, or that of a :class:`pandaeval_collector.receivers._answers.DoorAnswer`."""
-        ...
-
-
-class NoDoorTelemetry:
-    """Counts nothing."""
-
-    def request(self, door: str, outcome: str) -> None:
-        """Does nothing."""

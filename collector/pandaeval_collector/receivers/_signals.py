@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from pandaeval_collector.base.runtime.cores import aside
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers._protocol import (
     Accepted,
     Dense,
     Ingest,
     Malformed,
-    NoDoorTelemetry,
-    ReceiverTelemetry,
     TooMany,
 )
 from pandaeval_collector.receivers.admission import Admission, Reservation
@@ -95,7 +94,7 @@ class DoorSettings:
     max_bytes: int = 16 << 20
     max_items: int = 200_000
     token: str | None = None
-    telemetry: ReceiverTelemetry = NoDoorTelemetry()  # noqa: RUF009 - it holds nothing
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __post_init__(self) -> None:
         if self.token == "":

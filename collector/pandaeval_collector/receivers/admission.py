@@ -16,7 +16,6 @@ from typing import Any
 from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
 
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
-_READING = ("GET", "HEAD")
 _PATIENCE_S, _PACE = 1.0, 256 * 1024
 """Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
 RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
@@ -31,11 +30,6 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
     return scheme.lower() == b"bearer" and hmac.compare_digest(credentials.strip(), token.encode())
 
 
-def is_page(path: str) -> bool:
-    """Returns whether people reach ``path`` by a browser: the page, and the API that it asks."""
-    return path == "/" or path.startswith("/api/")
-
-
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
     """Returns whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
     this address, also where a page of others made them; so what changes something has to come from our own page."""
@@ -44,11 +38,10 @@ def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> boo
         _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
     except binascii.Error:
         return False
-    known = scheme.lower() == b"basic" and hmac.compare_digest(password, token.encode())
-    return known and (method in _READING or _from_own_page(headers))
-
-
-def _from_own_page(headers: Mapping[bytes, bytes]) -> bool:
+    if scheme.lower() != b"basic" or not hmac.compare_digest(password, token.encode()):
+        return False
+    if method in ("GET", "HEAD"):
+        return True
     if b"sec-fetch-site" in headers:
         return headers[b"sec-fetch-site"] == b"same-origin"
     _, _, origin = headers.get(b"origin", b"").partition(b"://")
@@ -66,11 +59,8 @@ class Admission:
     def __init__(self, max_bytes: int, *, draining: bool = False) -> None:
         if max_bytes <= 0:
             raise ValueError(f"max_bytes must be positive, not {max_bytes}")
-        self.max_bytes = max_bytes
-        self.draining = draining
-        self.in_flight = 0
-        self.peak = 0
-        self.refused = 0
+        self.max_bytes, self.draining = max_bytes, draining
+        self.in_flight = self.peak = self.refused = 0
         self._arriving: dict[asyncio.Task[Any], _Body] = {}
         self._pushed_out: set[asyncio.Task[Any]] = set()
 
@@ -94,19 +84,16 @@ class Admission:
             raise TooLarge(f"needs more than the {self.max_bytes} bytes set aside for requests")
         if self.in_flight + size > self.max_bytes:
             self.refused += 1
-            self._make_room(size)
+            # Bodies that come too slowly end, the oldest first, until there is room for a sender that comes back.
+            now = asyncio.get_running_loop().time()
+            for task, body in self._arriving.items():
+                if size > 0 and task not in self._pushed_out and body.is_slow(now):
+                    self._pushed_out.add(task)
+                    task.cancel()
+                    size -= body.reservation.size
             raise Overloaded(f"{self.in_flight} of {self.max_bytes} bytes for requests are in use", RETRY_AFTER_S)
         self.in_flight += size
         self.peak = max(self.peak, self.in_flight)
-
-    def _make_room(self, size: int) -> None:
-        """Ends bodies that come too slowly, the oldest first, until there is room for a sender that comes back."""
-        now = asyncio.get_running_loop().time()
-        for task, body in self._arriving.items():
-            if size > 0 and task not in self._pushed_out and body.is_slow(now):
-                self._pushed_out.add(task)
-                task.cancel()
-                size -= body.reservation.size
 
 
 class Reservation:

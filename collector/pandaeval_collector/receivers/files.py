@@ -66,9 +66,21 @@ class Input:
     notes: Sequence[str] = ()
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self._raw = _open(name)
-        self.size = 0 if name == "-" else Path(name).stat().st_size
+        self.name, self.size = name, 0
+        if name == "-":
+            self._raw: BinaryIO = sys.stdin.buffer
+            return
+        path = Path(name)
+        if path.is_dir():
+            raise UnusableInputError(f"{name}: is a directory; give files, for instance {name}/*.jsonl")
+        try:
+            self._raw = open_given(path)
+        except OSError as error:
+            cure = (
+                "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
+            )
+            raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
+        self.size = path.stat().st_size
 
     @property
     def read_bytes(self) -> int:
@@ -85,52 +97,26 @@ class Input:
         """Yields every request, or a :class:`BadLine` for one that is unreadable. Raises
         :class:`UnusableInputError`."""
         with self._raw:
-            stream = _decompressed(self._raw)
+            raw = self._raw
+            stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+            head = stream.peek(6)[:6]
+            if opener := next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None):
+                stream = io.BufferedReader(cast(io.RawIOBase, opener(stream)))
             try:
-                head, blank_lines = _head(stream)
+                if stream.peek(3)[:3] == _BYTE_ORDER:
+                    stream.read(3)
+                blank_lines = 0
+                while (head := stream.peek(64)[:64]) and not head.strip() and len(head) > 1:
+                    blank_lines += stream.read(len(head)).count(b"\n")
                 if not head.strip():
                     raise UnusableInputError(f"{self.name}: the file is empty")
-                if _is_text(head):
+                # Protobuf may begin with a line feed too, but control characters follow soon.
+                if head.lstrip()[:1] in (b"{", b"[") and _are_words(head):
                     yield from _json_lines(stream, self.name, blank_lines)
                 else:
                     yield from _protobuf(stream, self.name)
             except (EOFError, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile, OSError) as error:
                 yield BadLine(self.name, f"the compressed data ends early or is damaged: {error}")
-
-
-def _open(name: str) -> BinaryIO:
-    if name == "-":
-        return sys.stdin.buffer
-    path = Path(name)
-    if path.is_dir():
-        raise UnusableInputError(f"{name}: is a directory; give files, for instance {name}/*.jsonl")
-    try:
-        return open_given(path)
-    except OSError as error:
-        cure = "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
-        raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
-
-
-def _decompressed(raw: BinaryIO) -> io.BufferedReader:
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
-    head = buffered.peek(6)[:6]
-    opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
-    return buffered if opener is None else io.BufferedReader(cast(io.RawIOBase, opener(buffered)))
-
-
-def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
-    """Returns the first bytes that are more than blank lines or a byte order mark, and how many lines were blank."""
-    blank_lines = 0
-    if stream.peek(3)[:3] == _BYTE_ORDER:
-        stream.read(3)
-    while (head := stream.peek(64)[:64]) and not head.strip() and len(head) > 1:
-        blank_lines += stream.read(len(head)).count(b"\n")
-    return head, blank_lines
-
-
-def _is_text(head: bytes) -> bool:
-    """Returns whether a file is JSON: protobuf may begin with a line feed too, but control characters follow soon."""
-    return head.lstrip()[:1] in (b"{", b"[") and _are_words(head)
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
@@ -156,28 +142,24 @@ def _document(text: bytes, place: str) -> Iterator[Request | BadLine]:
         yield BadLine(place, str(error))
         return
     for document in decoded if isinstance(decoded, list) else [decoded]:
-        yield from _requests_of(document, place)
-
-
-def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
-    if not isinstance(document, dict):
-        yield BadLine(place, "not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
-        return
-    try:
-        has_spans = "resourceSpans" in document or "resource_spans" in document
-        has_logs = "resourceLogs" in document or "resource_logs" in document
-        if has_spans:
-            yield Request(False, traces_from_json(document).SerializeToString())
-        if has_logs:
-            yield Request(True, logs_from_json(document).SerializeToString())
-        if has_spans or has_logs:
-            return
-        if other := from_jaeger(document) or from_envelope(document):
-            yield Request(False, traces_from_json(other).SerializeToString())
-        elif "resourceMetrics" not in document and "resource_metrics" not in document:
-            yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
-    except BadOtlp as error:
-        yield BadLine(place, str(error))
+        if not isinstance(document, dict):
+            yield BadLine(place, "not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
+            continue
+        try:
+            has_spans = "resourceSpans" in document or "resource_spans" in document
+            has_logs = "resourceLogs" in document or "resource_logs" in document
+            if has_spans:
+                yield Request(False, traces_from_json(document).SerializeToString())
+            if has_logs:
+                yield Request(True, logs_from_json(document).SerializeToString())
+            if has_spans or has_logs:
+                continue
+            if other := from_jaeger(document) or from_envelope(document):
+                yield Request(False, traces_from_json(other).SerializeToString())
+            elif "resourceMetrics" not in document and "resource_metrics" not in document:
+                yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
+        except BadOtlp as error:
+            yield BadLine(place, str(error))
 
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:

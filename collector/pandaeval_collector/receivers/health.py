@@ -16,8 +16,6 @@ from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_know
 
 _LONGEST_S = 120.0
 """How long an answer may take, longer than any scrape waits: then a slow client's connection is closed."""
-_AT_ONCE = 16
-_BUSY = "too many answers are under way: come back in a moment\n"
 
 Answer = Callable[[str], tuple[str, AsyncGenerator[bytes, None]]]
 
@@ -26,14 +24,15 @@ class Streaming:
     """Answers requests with what ``answer`` makes of their ``accept`` header: content type, and the body in pieces. No
     more than ``at_once`` are under way, others are told to come back (503)."""
 
-    def __init__(self, answer: Answer, longest_s: float = _LONGEST_S, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, answer: Answer, longest_s: float = _LONGEST_S, at_once: int = 16) -> None:
         self._answer, self.longest_s, self._at_once = answer, longest_s, at_once
         self.under_way = 0
 
     async def __call__(self, request: Request) -> Response:
         """Answers one request. Runs on the event loop."""
         if self.under_way >= self._at_once:
-            return PlainTextResponse(_BUSY, 503, {"retry-after": "5"})
+            busy = "too many answers are under way: come back in a moment\n"
+            return PlainTextResponse(busy, 503, {"retry-after": "5"})
         content_type, body = self._answer(request.headers.get("accept", ""))
         if request.method == "HEAD":
             return Response(headers={"content-type": content_type})
@@ -52,20 +51,17 @@ class _Streamed(Response):
         self._streaming.under_way += 1
         try:
             async with asyncio.timeout(self._streaming.longest_s):
-                await self._send(send)
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                async with contextlib.aclosing(self._pieces) as pieces:
+                    async for piece in pieces:
+                        if await self._request.is_disconnected():
+                            return
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
             return
         finally:
             self._streaming.under_way -= 1
-
-    async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async with contextlib.aclosing(self._pieces) as pieces:
-            async for piece in pieces:
-                if await self._request.is_disconnected():
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def health_app(

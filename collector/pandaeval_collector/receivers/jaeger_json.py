@@ -7,7 +7,8 @@ events. Times have microseconds there. Lists in attributes stay the JSON text th
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.wire.otlp_json import BadOtlp
@@ -48,33 +49,27 @@ def _plain(batch: Any) -> Any:
         scopes = batch.get("instrumentationLibrarySpans", [])
     if not isinstance(scopes, list):
         return batch
-    return {"resource": batch.get("resource"), "scopeSpans": [_scope(each) for each in scopes]}
-
-
-def _scope(held: Any) -> Any:
-    spans = held.get("spans") if isinstance(held, dict) else None
-    if not isinstance(spans, list):
-        return held
-    scope = held.get("scope", held.get("instrumentationLibrary"))
-    return {"scope": scope, "spans": [_enveloped_span(span) for span in spans]}
+    converted = []
+    for held in scopes:
+        spans = held.get("spans") if isinstance(held, dict) else None
+        if isinstance(spans, list):
+            scope = held.get("scope", held.get("instrumentationLibrary"))
+            held = {"scope": scope, "spans": [_enveloped_span(span) for span in spans]}
+        converted.append(held)
+    return {"resource": batch.get("resource"), "scopeSpans": converted}
 
 
 def _enveloped_span(span: Any) -> Any:
     if not isinstance(span, dict):
         return span
-    found = {key: _hex(held, _IDS[key]) if key in _IDS else held for key, held in span.items()}
-    if isinstance(found.get("links"), list):
-        found["links"] = [_enveloped_span(link) for link in found["links"]]
-    return found
-
-
-def _hex(value: Any, length: int) -> Any:
-    if not isinstance(value, str) or len(value) != length:
-        return value
-    try:
-        return base64.b64decode(value, validate=True).hex()
-    except ValueError:
-        return value
+    converted = dict(span)
+    for key, length in _IDS.items():
+        if isinstance(id_ := span.get(key), str) and len(id_) == length:
+            with contextlib.suppress(ValueError):
+                converted[key] = base64.b64decode(id_, validate=True).hex()
+    if isinstance(links := span.get("links"), list):
+        converted["links"] = [_enveloped_span(link) for link in links]
+    return converted
 
 
 def from_jaeger(document: Mapping[str, Any]) -> Json | None:
@@ -83,23 +78,21 @@ def from_jaeger(document: Mapping[str, Any]) -> Json | None:
     traces = document.get("data")
     if not isinstance(traces, list) or not all(isinstance(each, dict) and "spans" in each for each in traces):
         return None
+    resources: list[Json] = []
     try:
-        return {"resourceSpans": [made for trace in traces for made in _resources(trace)]}
+        for trace in traces:
+            processes = trace.get("processes") or {}
+            for span in trace["spans"]:  # a resource for each, whose scope is among its tags
+                process = span.get("process") or processes.get(span.get("processID")) or {}
+                tags = {tag["key"]: tag for tag in span.get("tags") or ()}
+                service = {"key": "service.name", "value": {"stringValue": process.get("serviceName") or ""}}
+                others = [_attribute(tag) for tag in process.get("tags") or () if tag["key"] != "service.name"]
+                name, version = (next((_text(tags[key]) for key in keys if key in tags), "") for keys in _SCOPE)
+                scope = {"scope": {"name": name, "version": version}, "spans": [_span(span, tags)]}
+                resources.append({"resource": {"attributes": [service, *others]}, "scopeSpans": [scope]})
+        return {"resourceSpans": resources}
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadOtlp(f"not as Jaeger writes traces: {type(error).__name__}: {error}") from None
-
-
-def _resources(trace: Json) -> Iterator[Json]:
-    """Yields a resource for each span, whose scope is among its tags."""
-    processes = trace.get("processes") or {}
-    for span in trace["spans"]:
-        process = span.get("process") or processes.get(span.get("processID")) or {}
-        tags = {tag["key"]: tag for tag in span.get("tags") or ()}
-        service = {"key": "service.name", "value": {"stringValue": process.get("serviceName") or ""}}
-        resource = [service, *(_attribute(tag) for tag in process.get("tags") or () if tag["key"] != "service.name")]
-        name, version = (next((_text(tags[key]) for key in keys if key in tags), "") for keys in _SCOPE)
-        scope = {"scope": {"name": name, "version": version}, "spans": [_span(span, tags)]}
-        yield {"resource": {"attributes": resource}, "scopeSpans": [scope]}
 
 
 def _span(span: Json, tags: Mapping[str, Json]) -> Json:
@@ -109,6 +102,12 @@ def _span(span: Json, tags: Mapping[str, Json]) -> Json:
     code = _CODES.get(_text(tags.get("otel.status_code")), 0)
     broken = str(tags.get("error", {}).get("value")).lower() == "true"
     hidden = {*_MEANT_OTHERWISE, "error"} if broken else _MEANT_OTHERWISE
+    events = []
+    for log in span.get("logs") or ():
+        fields = log.get("fields") or []
+        name = next((_text(each) for each in fields if each["key"] == "event"), "")
+        others = [_attribute(each) for each in fields if each["key"] != "event"]
+        events.append({"timeUnixNano": round(log["timestamp"]) * 1000, "name": name, "attributes": others})
     return {
         "traceId": trace_id,
         "spanId": _span_id(span["spanID"]),
@@ -119,7 +118,7 @@ def _span(span: Json, tags: Mapping[str, Json]) -> Json:
         "startTimeUnixNano": start * 1000,
         "endTimeUnixNano": (start + round(span.get("duration") or 0)) * 1000,
         "attributes": [_attribute(tag) for tag in span.get("tags") or () if tag["key"] not in hidden],
-        "events": [_event(log) for log in span.get("logs") or ()],
+        "events": events,
         "links": [
             {"traceId": _trace_id(each), "spanId": _span_id(each["spanID"])}
             for each in references
@@ -127,13 +126,6 @@ def _span(span: Json, tags: Mapping[str, Json]) -> Json:
         ],
         "status": {"code": code or (2 if broken else 0), "message": _text(tags.get("otel.status_description"))},
     }
-
-
-def _event(log: Json) -> Json:
-    fields = log.get("fields") or []
-    name = next((_text(each) for each in fields if each["key"] == "event"), "")
-    others = [_attribute(each) for each in fields if each["key"] != "event"]
-    return {"timeUnixNano": round(log["timestamp"]) * 1000, "name": name, "attributes": others}
 
 
 def _attribute(tag: Json) -> Json:

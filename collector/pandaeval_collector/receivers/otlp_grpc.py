@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
-from pandaeval_collector.receivers._protocol import Accepted, Ingest, ReceiverTelemetry
+from pandaeval_collector.receivers._protocol import Accepted, Ingest, Malformed
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
@@ -39,7 +40,7 @@ else:
 class GrpcDoor:
     """Reads and answers the calls of one door. ``name``: in what is counted. On one event loop."""
 
-    def __init__(self, name: str, reading: BodyReader, telemetry: ReceiverTelemetry) -> None:
+    def __init__(self, name: str, reading: BodyReader, telemetry: Telemetry) -> None:
         self.reading, self.outcomes = reading, Outcomes(name, telemetry)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -49,7 +50,17 @@ class GrpcDoor:
 
         async def answer(_: object, context: _Context) -> bytes:
             try:
-                accepted, response = await self._whole(work(await self.reading.read(context)))
+                # A task of its own: a sender that hangs up, and so cancels this call, must neither cut a commit short
+                # nor free the bytes of its request before.
+                task = asyncio.create_task(work(await self.reading.read(context)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                try:
+                    accepted, response = await asyncio.shield(task)
+                finally:
+                    del (
+                        task
+                    )  # its error knows this frame: together they would keep the request until the next collection
             except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
                 return refuse(context, self.outcomes.refused(error))
             self.outcomes.accepted(accepted)
@@ -61,17 +72,6 @@ class GrpcDoor:
         """Waits until all is stored, at most ``timeout_s`` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
-
-    async def _whole(self, work: Coroutine[Any, Any, tuple[Accepted, Message]]) -> tuple[Accepted, Message]:
-        """Returns or raises what ``work`` does, run as a task of its own: a sender that hangs up, and so cancels this
-        call, must neither cut a commit short nor free the bytes of its request before."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
 
 class OtlpGrpcServer:
@@ -124,22 +124,13 @@ class OtlpGrpcServer:
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
             ),
         )
-        server.add_generic_rpc_handlers((*map(self._handler, SIGNALS), *self._handlers))
-        port = self._bind(server)
-        await server.start()
-        self._server = server
-        return Address(self._address.host, port)
-
-    async def stop(self, grace_s: float) -> None:
-        """Takes no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
-        if self._server is None:
-            return
-        server, self._server = self._server, None
-        ends = time.monotonic() + grace_s
-        await server.stop(grace_s)
-        await self._door.finish(max(0.0, ends - time.monotonic()))
-
-    def _bind(self, server: grpc.aio.Server) -> int:
+        exports = [
+            grpc.method_handlers_generic_handler(
+                signal.grpc_service, {"Export": self._door.method(functools.partial(self._store, signal))}
+            )
+            for signal in SIGNALS
+        ]
+        server.add_generic_rpc_handlers((*exports, *self._handlers))
         place = str(self._address)
         try:
             if self._tls is None:
@@ -152,11 +143,18 @@ class OtlpGrpcServer:
             # gRPC does not say why. Trying the same with a plain socket does.
             listening_socket(self._address, _SETTING).close()
             raise BindError(f"gRPC cannot listen on {place}; check {_SETTING}")
-        return port
+        await server.start()
+        self._server = server
+        return Address(self._address.host, port)
 
-    def _handler(self, signal: Signal) -> _Handler:
-        method = self._door.method(functools.partial(self._store, signal))
-        return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
+    async def stop(self, grace_s: float) -> None:
+        """Takes no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        ends = time.monotonic() + grace_s
+        await server.stop(grace_s)
+        await self._door.finish(max(0.0, ends - time.monotonic()))
 
     async def _store(self, signal: Signal, request: bytes) -> tuple[Accepted, Message]:
         async with self._settings.admission.reserve(len(request)) as reservation:
@@ -181,6 +179,14 @@ class _BearerAuth(_Interceptor):
 
     async def _refuse(self, _: object, context: _Context) -> None:
         refuse(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
+
+
+def parsed(kind: Any, request: bytes) -> Any:
+    """Reads a protobuf message of our own services. Raises :class:`Malformed`."""
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
 
 def refuse(context: _Context, answer: DoorAnswer) -> bytes:

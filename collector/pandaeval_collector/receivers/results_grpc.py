@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import orjson
-from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._signals import DoorSettings
-from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, refuse
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
     GetSessionResponse,
@@ -74,72 +73,53 @@ class ResultsHandler:
             "pandaeval.v1.ResultService",
             {
                 "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
-                "GetSession": self._door.method(self._page_of),
+                "GetSession": self._door.method(self._session_page),
             },
         )
 
     async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._watchers += 1
         try:
-            wanted = _parsed(WatchResultsRequest, await self._door.reading.read(context))
+            wanted = parsed(WatchResultsRequest, await self._door.reading.read(context))
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._door.outcomes.accepted(Accepted())
-            async for found in self._found(wanted):
-                yield found.SerializeToString()
+            cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
+            async for _ in self._source.changed():
+                while rows := await self._source.after(cursor, _PAGE):
+                    for cursor, body in rows:
+                        if _matches(wanted, body):
+                            yield WatchResultsResponse(cursor=cursor, result_json=body.decode()).SerializeToString()
+                    if self._source.closing:
+                        break
+                if self._source.closing:
+                    break
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1
 
-    async def _found(self, wanted: WatchResultsRequest) -> AsyncIterator[WatchResultsResponse]:
-        cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
-        async for _ in self._source.changed():
-            while rows := await self._source.after(cursor, _PAGE):
-                for cursor, body in rows:
-                    if _matches(wanted, body):
-                        yield WatchResultsResponse(cursor=cursor, result_json=body.decode())
-                if self._source.closing:
-                    return
-
-    async def _page_of(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
-        wanted = _parsed(GetSessionRequest, request)
-        return Accepted(), _page(await self._source.session(wanted.session_id), wanted)
-
-
-def _page(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
-    """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
-    begin = _place(wanted.page_token)
-    if found is None:
-        return GetSessionResponse()
-    page = GetSessionResponse(found=True, closed=found.closed, traces=found.traces)
-    most = min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
-    size = 0
-    for body in found.results[begin : begin + most]:
-        size += len(body)
-        if size > _PAGE_BYTES and page.result_json:
-            break
-        page.result_json.append(body.decode())
-    end = begin + len(page.result_json)
-    if end < len(found.results):
-        page.next_page_token = str(end)
-    return page
-
-
-def _place(token: str) -> int:
-    if not token:
-        return 0
-    if not (token.isascii() and token.isdigit() and len(token) < 10):
-        raise Malformed("page_token is not one that this collector gave")
-    return int(token)
-
-
-def _parsed(kind: Any, request: bytes) -> Any:
-    try:
-        return kind.FromString(request)
-    except DecodeError as error:
-        raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
+    async def _session_page(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
+        """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
+        wanted = parsed(GetSessionRequest, request)
+        state, token = await self._source.session(wanted.session_id), wanted.page_token or "0"
+        if not (token.isascii() and token.isdigit() and len(token) < 10):
+            raise Malformed("page_token is not one that this collector gave")
+        if state is None:
+            return Accepted(), GetSessionResponse()
+        page = GetSessionResponse(found=True, closed=state.closed, traces=state.traces)
+        begin, most = int(token), min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
+        size = 0
+        for body in state.results[begin : begin + most]:
+            size += len(body)
+            if size > _PAGE_BYTES and page.result_json:
+                break
+            page.result_json.append(body.decode())
+        end = begin + len(page.result_json)
+        if end < len(state.results):
+            page.next_page_token = str(end)
+        return Accepted(), page
 
 
 def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:

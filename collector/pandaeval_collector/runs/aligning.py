@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, judge, scoring
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.settings import judge, scoring
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun
 from pandaeval_otel.model import Trace
@@ -47,17 +50,14 @@ class FileJudging:
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
-    def opened(self, text: str, where: Callable[[Trace], bool] | None) -> FileRun:
-        """Returns a file run whose judge heeds the guideline ``text`` too; the caller enters it."""
+    def score(self, text: str, files: TraceFiles, where: Callable[[Trace], bool] | None) -> Iterator[Result]:
+        """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
         config = judge(self.config)
         assert config is not None
-        if self.usd is not None:
-            left = max(0.0, self.usd - self.spent)
-            cap = left if config.limits.daily_usd is None else min(left, config.limits.daily_usd)
-            config = replace(config, limits=replace(config.limits, daily_usd=cap))
-        config = replace(config, retest=0.0, second=None)
-        rules = close_rules(self.config)
-        return FileRun(self.evaluator(text), rules, config, self.environ, self.on_judged, where)
+        config = unchecked(config, None if self.usd is None else self.usd - self.spent)
+        scorer = self.evaluator(text)
+        with ReplayJudge(files.store, scorer, config, self.environ, on_judged=self.on_judged) as asked:
+            yield from replay(files, scorer, asked, where=where)
 
     def evaluator(self, text: str) -> Evaluator:
         """Returns an evaluator of this metric alone, whose judge heeds the guideline ``text`` too."""
@@ -81,10 +81,9 @@ class FileJudging:
             return of_turn or trace.trace_id in units or (trace.session_id or "") in units
 
         found: dict[str, Result] = {}
-        with self.opened(text, where) as run:
-            for request in self.requests:
-                run.add(request)
-            for result in run.results():
+        with TraceFiles(close_rules(self.config)) as files:
+            files.add_all(self.requests)
+            for result in self.score(text, files, where):
                 self.spent += result.cost_usd
                 unit = result.unit
                 if f"{unit.level}.{result.metric}" == self.metric and unit.id in units:

@@ -8,16 +8,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.runs.run_traces import LiveTraces
-from pandaeval_collector.runs.scoring import SharedVerdicts
 from pandaeval_collector.runs.wire import CallCount
+from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _MESSAGES = 3
@@ -57,31 +55,15 @@ class CountingCaller:
         return ModelAnswer(text, model=call.model)
 
 
-def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
+def usual_answers(live: StoreReader) -> dict[Shape, list[str]]:
     """Returns the newest verdicts of a store as JSON, by their shape."""
     found: dict[Shape, list[str]] = {}
-    for body in live.verdicts(_LATELY):
+    query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
+    for (body,) in live.connection().execute(query, (_LATELY,)):
         verdict = json.loads(body).get("verdict")
         if isinstance(verdict, dict):
             found.setdefault(frozenset(verdict), []).append(json.dumps(verdict, ensure_ascii=False))
     return found
-
-
-class CountedVerdicts(SharedVerdicts):
-    """Keeps new verdicts in memory only, so that the next dry run counts their calls again."""
-
-    def __init__(self, live: LiveTraces) -> None:
-        super().__init__(live, self._note)
-        self._given: dict[str, bytes] = {}
-
-    def recall(self, key: str) -> bytes | None:
-        return self._given.get(key) or super().recall(key)
-
-    def _note(self, key: str, body: bytes) -> Future[None]:
-        self._given[key] = body
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
 
 
 def counter(model: str) -> Callable[[str], int]:

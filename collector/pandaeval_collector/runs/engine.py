@@ -8,24 +8,23 @@ import logging
 import math
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.pipeline.decision import Commit
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
 from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec, choose, sampled
-from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
-from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.runs.spec import RunSpec, choose
+from pandaeval_collector.runs.wire import RunSetup, Scored
+from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
@@ -34,6 +33,7 @@ FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
 """So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
 _TOLD_S = 1.0
+Emit = Callable[[bytes, RunBatch], Awaitable[Any]]
 _ENDED = "worker_ended"
 
 
@@ -47,14 +47,12 @@ class Engine:
         environ: Mapping[str, str],
         judges: Judges,
         telemetry: Telemetry,
-        commit: Commit | None = None,
-        line: DecidesTraces | None = None,
+        emit: Emit | None = None,
     ) -> None:
-        """``line``: exports results, by decisions that are passed to ``commit``; without both, none is exported."""
+        """``emit``: files a batch and exports its results, which are packed; without it, none is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
-        self._telemetry, self._commit, self._line = telemetry, commit, line
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._telemetry, self._emit = telemetry, emit
+        self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:
@@ -120,9 +118,8 @@ class Engine:
     async def _plan(self, run: RunRow, spec: RunSpec) -> None:
         """Chooses and stores the traces of the run page by page, so that a restart continues."""
         after = run.planned
-        while after < run.upto and await self._is_on(run):
-            found, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
-            items = [(no, session) for no, session, _ in sampled(found, spec)]
+        while after < run.upto and await self._running(run) is not None:
+            items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
@@ -135,78 +132,60 @@ class Engine:
                 await judge.prices()  # what keeps it from starting is told now
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
-            caller = None if judge is None else judge.caller
-            process = RunProcess(setup, self._environ, caller, self._store, at_once)
+            process = RunProcess(setup, self._environ, judge, self._store, at_once)
             self._current = run.id, process
             try:
-                while batch := await self._next(run, 1 if alone else most):
-                    if await self._is_used_up(run, spec.budget_usd):
+                while (now := await self._running(run)) is not None:
+                    batch = await asyncio.to_thread(self._store.runs.pending, run.no, 1 if alone else most)
+                    if not batch:
+                        break
+                    if spec.budget_usd is not None and now.cost_usd >= spec.budget_usd:
                         return f"its budget of ${spec.budget_usd:g} is used up; a new run pays for no answer again"
                     alone = max(0, alone - len(batch))
                     try:
                         scored = await self._scored(run, process, batch)
                     except BatchFailedError as failure:
-                        _log.error("a batch of run %s could not be scored: %s", run.id, failure)
-                        spent = process.spent.take()
-                        if await self._is_on(run):
-                            alone = await self._blame(run, batch, spent)
-                        else:
-                            await self._file(run, Scored([], []), spent)
-                        continue
-                    await self._file(run, scored, process.spent.take())
+                        _log.error("%d traces of run %s could not be scored: %s", len(batch), run.id, failure)
+                        scored = Scored([], [])
+                        if await self._running(run) is not None:
+                            self._telemetry.add("pandaeval.runs", "process_ended")
+                            if len({(session, 0) if session else (0, no) for no, session in batch}) == 1:
+                                scored.items = [(no, _ENDED) for no, _ in batch]
+                            else:  # one of them may be the cause
+                                alone = len(batch)
+                    await self._file(run, process, scored)
             finally:
                 self._current = None
                 await process.close()
-                await self._file(run, Scored([], []), process.spent.take())
-                await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
+                await self._file(run, process)
         return ""
 
-    async def _next(self, run: RunRow, most: int) -> Sequence[tuple[int, int]]:
-        if not await self._is_on(run):
-            return ()
-        return await asyncio.to_thread(self._store.runs.pending, run.no, most)
-
-    async def _is_used_up(self, run: RunRow, budget_usd: float | None) -> bool:
-        if budget_usd is None:
-            return False
+    async def _running(self, run: RunRow) -> RunRow | None:
+        """Returns the run as it stands now; ``None`` once it is over."""
         now = await asyncio.to_thread(self._store.runs.find, run.id)
-        return now is not None and now.cost_usd >= budget_usd
-
-    async def _is_on(self, run: RunRow) -> bool:
-        now = await asyncio.to_thread(self._store.runs.find, run.id)
-        return now is not None and now.state == "running"
+        return now if now is not None and now.state == "running" else None
 
     async def _scored(self, run: RunRow, process: RunProcess, batch: Sequence[tuple[int, int]]) -> Scored:
         """Has the process score a batch. Files what calls cost while the batch is under way: a run that is broken off
         paid for them, too."""
-        under_way = asyncio.ensure_future(process.score(TracesToScore(batch)))
+        under_way = asyncio.ensure_future(process.score(batch))
         try:
             while not (await asyncio.wait({under_way}, timeout=_TOLD_S))[0]:
-                await self._file(run, Scored([], []), process.spent.take())
+                await self._file(run, process)
         finally:
             under_way.cancel()
         return under_way.result()
 
-    async def _blame(self, run: RunRow, batch: Sequence[tuple[int, int]], spent: tuple[int, int, float]) -> int:
-        """Files the costs of a batch during which the process ended. A lone session or trace has failed; those of a
-        larger batch are retried one by one. Returns how many traces are to be retried."""
-        self._telemetry.add("pandaeval.runs", "process_ended")
-        groups = {(session, 0) if session else (0, no) for no, session in batch}
-        is_one = len(groups) == 1
-        _log.error("the process of run %s ended over %d traces", run.id, len(batch))
-        items = [(no, _ENDED) for no, _ in batch] if is_one else []
-        await self._file(run, Scored(items, []), spent)
-        return 0 if is_one else len(batch)
-
-    async def _file(self, run: RunRow, scored: Scored, spent: tuple[int, int, float]) -> None:
+    async def _file(self, run: RunRow, process: RunProcess, scored: Scored | None = None) -> None:
+        """Files what was scored, and what calls have cost meanwhile."""
+        scored, spent = scored or Scored([], []), process.spent()
         if not (scored.items or scored.results or spent[0]):
             return
         batch = RunBatch(run.no, scored.items, scored.results, *spent)
-        line = self._line
-        if scored.sent and line is not None and self._commit is not None:
-            await self._commit(lambda: line.decide("emitted", scored.sent, batch))
+        if scored.sent and self._emit is not None:
+            await self._emit(scored.sent, batch)
         else:
-            await asyncio.wrap_future(self._store.commit(WriteSet(runs=[batch])))
+            await asyncio.wrap_future(self._store.runs.add(batch))
 
 
 def run_setup(

@@ -5,46 +5,51 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pandaeval_collector.jobs import JudgeConfig, open_caller
+from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.store import Store
 
-_COOLDOWN_S = 5.0
-"""Somebody waits: a provider that fails gets a shorter rest than in a collector."""
+
+class RunJudge(Caller, Protocol):
+    """The judge of a run."""
+
+    async def prices(self) -> Mapping[str, Price]:
+        """Starts its process, and returns the price of each model whose price is known. Raises ``CallFailedError``
+        where the process does not start."""
+        ...
 
 
-class LiveJudge(Caller, Protocol):
+class LiveJudge(RunJudge, Protocol):
     """The judge of a running collector. ``models``: those that it can be asked for."""
 
     models: frozenset[str]
 
-    async def prices(self) -> Mapping[str, Price]: ...
+
+class OwnJudge:
+    """Implements :class:`RunJudge` with a process of its own, to be closed. Raises
+    :class:`pandaeval_collector.jobs.NoJudgeError`."""
+
+    def __init__(self, store: Store, config: JudgeConfig, environ: Mapping[str, str]) -> None:
+        self._process, caller = open_caller(store, config, environ)
+        self.complete, self.close = caller.complete, self._process.close
+        self.record_budget = self._process.record_budget
+
+    async def prices(self) -> Mapping[str, Price]:
+        await self._process.start()
+        return self._process.prices
 
 
-@dataclass(frozen=True, slots=True)
-class RunJudge:
-    """The judge of a run. ``prices`` starts its process, and returns the price of each model whose price is known."""
-
-    caller: Caller
-    prices: Callable[[], Awaitable[Mapping[str, Price]]]
-
-    @classmethod
-    def of(cls, process: WorkerProcess, caller: Caller) -> RunJudge:
-        """Makes the judge of a run that has a process of its own."""
-
-        async def prices() -> Mapping[str, Price]:
-            await process.start()
-            return process.prices
-
-        return cls(caller, prices)
+def hasty(config: JudgeConfig) -> JudgeConfig:
+    """Returns a configuration for a judge that somebody waits for: a provider that fails gets a shorter rest than in a
+    collector."""
+    return replace(config, setup=replace(config.setup, cooldown=3.0))
 
 
 @asynccontextmanager
@@ -53,14 +58,12 @@ async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncI
     does not start."""
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
         store = Store(Path(folder), durability="off", max_bytes=1 << 30)
-        process, caller = open_caller(
-            store, replace(config, setup=replace(config.setup, cooldown=_COOLDOWN_S)), environ
-        )
+        judge = OwnJudge(store, hasty(config), environ)
         try:
-            await process.start()
-            yield RunJudge.of(process, caller)
+            await judge.prices()
+            yield judge
         finally:
-            await process.close()
+            await judge.close()
             await _ended()
             store.close()
 
@@ -86,10 +89,10 @@ class Judges:
         if judge is None:
             yield None
         elif self._live is not None and self._live.models >= set(judge.setup.models):
-            yield RunJudge(self._live, self._live.prices)
+            yield self._live
         else:
-            process, caller = open_caller(self._store, judge, self._environ)
+            own = OwnJudge(self._store, judge, self._environ)
             try:
-                yield RunJudge.of(process, caller)
+                yield own
             finally:
-                await process.close()
+                await own.close()

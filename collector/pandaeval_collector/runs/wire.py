@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
 
@@ -25,13 +24,6 @@ class RunSetup:
     sessions: bool = False
     emit: bool = False
     counting: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TracesToScore:
-    """``items``: traces by number, each with the number of its session (0: none); all of a session come together."""
-
-    items: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -55,8 +47,8 @@ class CallCount:
 
 @dataclass(slots=True)
 class Scored:
-    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the results to
-    export, if the run exports any."""
+    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: pickled, the
+    results to export, if the run exports any."""
 
     items: list[tuple[int, str]]
     results: list[RunResult]

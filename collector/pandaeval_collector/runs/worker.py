@@ -1,53 +1,175 @@
 """The process of a run: ``python -m pandaeval_collector.runs.worker``.
 
-It reads the collector's store and writes nothing there, so it may be killed at any time; whom it asks and what it
-remembers goes through the collector.
+It scores what the traces of a batch would get if they came now. It reads the collector's store and writes nothing
+there, so it may be killed at any time; whom it asks and what it remembers goes through the collector.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
+import itertools
+import pickle
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
-from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
-from pandaeval_collector.runs.run_traces import LiveTraces
-from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
-from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
-from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.counting import CountingCaller, usual_answers
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.stored_source import StoredTraces
+from pandaeval_collector.runs.wire import RunSetup, Scored
+from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
+from pandaeval_collector.store import Store, StoreReader
+from pandaeval_collector.store.judging import Verdicts
+from pandaeval_collector.store.run_rows import RunResult
 
 _NICE = 10
 """Scoring of past traces can wait, so all other processes go first."""
+_FAILED = frozenset(why.value for why in PASSING)
+_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
+_NO_ANSWER = "SELECT trace_id, why FROM jobs WHERE state = 'dead' OR why IN ('gone', 'unreadable', 'unfinished')"
+
+
+class SharedVerdicts(Verdicts):
+    """Reads verdicts from the collector's store, and writes new ones by ``write``; without it they are kept in memory,
+    so that the next dry run counts their calls again."""
+
+    def __init__(self, live: StoreReader, write: Callable[[str, bytes], Future[None]] | None) -> None:
+        self._reader, self._write = live.connection, write
+        self._given: dict[str, bytes] = {}
+        self.remembered = 0
+
+    def recall(self, key: str) -> bytes | None:
+        if key in self._given:
+            return self._given[key]
+        found = super().recall(key)
+        self.remembered += found is not None
+        return found
+
+    def keep(self, key: str, body: bytes) -> Future[None]:
+        if self._write is not None:
+            return self._write(key, body)
+        self._given[key] = body
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+
+class Scoring:
+    """Scores batches of a run, one after the other. On one thread without an event loop."""
+
+    def __init__(
+        self, setup: RunSetup, evaluator: Evaluator, live: StoreReader, caller: Caller, verdicts: Verdicts
+    ) -> None:
+        self._setup, self._evaluator, self._live = setup, evaluator, live
+        self._caller, self._verdicts = caller, verdicts
+        self._numbers = itertools.count()
+        self._empty = setup.folder / "empty"
+        shutil.rmtree(setup.folder, ignore_errors=True)  # of a process that was killed
+        Store(self._empty, durability="off").close()
+
+    def of(self, items: Sequence[tuple[int, int]]) -> Scored:
+        """Scores traces by number, each with the number of its session (0: none); returns whether each failed, and the
+        results. All traces of a session come together."""
+        folder = self._setup.folder / f"{next(self._numbers)}"
+        shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
+        try:
+            with closing(Store(folder, durability="off", max_bytes=1 << 40)) as store:
+                store.verdicts = self._verdicts
+                if (secret := self._live.get(_SECRET)) is not None:
+                    store.put(_SECRET, secret).result()
+                return self._scored(StoredTraces(store, self._live, items, self._setup.sessions), items)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _scored(self, source: StoredTraces, items: Sequence[tuple[int, int]]) -> Scored:
+        setup, results = self._setup, dict[tuple[str, str], Result]()
+        failed: dict[str, str] = {}
+        """Why each trace failed, by its id."""
+
+        def decided(decision: Conclusion) -> None:
+            failed.update((trace_id.hex(), kind) for trace_id, kind in decision.failed.items())
+
+        where = None if setup.sessions else source.is_wanted
+        asked = setup.judge and ReplayJudge(
+            source.store, self._evaluator, replace(unchecked(setup.judge), votes=1), caller=self._caller
+        )
+        with asked or nullcontext() as judge:
+            for result in replay(source, self._evaluator, judge, where=where, on_decided=decided):
+                results[result.unit.id, f"{result.unit.level}.{result.metric}"] = result
+        for trace_id, why in source.store.reads.connection().execute(_NO_ANSWER):
+            failed.setdefault(trace_id.hex(), why or "judge_failed")
+        rows, sent = self._rows(source, results, failed)
+        about = source.about
+        whys = {about[id_]: why for id_, why in failed.items() if id_ in about} | dict.fromkeys(source.gone, "gone")
+        return Scored(
+            [(no, whys.get(no, "")) for no, _ in items], rows, pickle.dumps(sent) if setup.emit and sent else b""
+        )
+
+    def _rows(
+        self, source: StoredTraces, results: Mapping[tuple[str, str], Result], failed: dict[str, str]
+    ) -> tuple[list[RunResult], list[Result]]:
+        """Returns the rows and results to keep, and notes in ``failed`` what has no score. Of a trace's turns the worst
+        result makes the row; any score is preferred to none."""
+        about_session = {name: -group for group, name in source.session_names.items()}
+        rows: dict[tuple[int, str], RunResult] = {}
+        kept = []
+        for (unit, key), result in results.items():
+            of_session = result.unit.level == "session"
+            no = about_session.get(unit) if of_session else source.about.get(result.unit.trace_id)
+            if no is None:
+                continue
+            result.run_id = self._setup.run_id
+            kept.append(result)
+            if result.why in _FAILED:
+                failed.setdefault(unit if of_session else result.unit.trace_id, str(result.why))
+            by, score = f"{result.evaluator.version} {result.evaluator.model or ''}", result.score
+            before = rows.get((no, key))
+            if before is None or (2.0 if score is None else score) < (2.0 if before.score is None else before.score):
+                rows[no, key] = RunResult(
+                    no, key, result.outcome, score, result.success, result.cost_usd, by, result.to_json()
+                )
+        return [*rows.values()], kept
 
 
 class ParentCollector:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` by the collector, the parent of this process."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller` by the collector, the parent of this process. To be
+    made on the event loop that hears it, and asked from others."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer, self._loop = peer, asyncio.get_running_loop()
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        answer: ModelAnswer = await self._peer.ask("complete", call)
+        answer: ModelAnswer = await asyncio.wrap_future(self._ask("complete", call))
         return answer
 
     def keep(self, key: str, body: bytes) -> Future[None]:
         """Asks the collector to store a verdict; the future is done when it has."""
-        return asyncio.run_coroutine_threadsafe(self._peer.ask("keep", key, body), self._loop)
+        return self._ask("keep", key, body)
+
+    def _ask(self, name: str, *arguments: Any) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(self._peer.ask(name, *arguments), self._loop)
 
 
 async def _open(setup: RunSetup, peer: Peer) -> Handlers:
-    live, collector = LiveTraces(setup.store), ParentCollector(peer)
+    live, collector = StoreReader(setup.store), ParentCollector(peer)
     evaluator = Evaluator(load(setup.embedding), setup.settings)
     counting = CountingCaller(usual_answers(live)) if setup.counting else None
-    verdicts = CountedVerdicts(live) if counting else SharedVerdicts(live, collector.keep)
+    verdicts = SharedVerdicts(live, None if counting else collector.keep)
     scoring = Scoring(setup, evaluator, live, counting or collector, verdicts)
+    thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-run")
 
-    async def score(_: Any, batch: TracesToScore) -> Scored:
-        scored = await scoring.of(batch)
+    async def score(_: Any, items: Sequence[tuple[int, int]]) -> Scored:
+        scored = await asyncio.get_running_loop().run_in_executor(thread, scoring.of, items)
         if counting is None:
             return scored
         counting.counted.remembered = verdicts.remembered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple
 
 import orjson
 
@@ -32,7 +33,7 @@ def apply(
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     outbox.put(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
-    people.add_judged(connection, changes.judged, now)
+    insert(connection, f"judged ({people.JUDGED})", [(*astuple(each), now) for each in changes.judged])
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)
     run_tables.add(connection, changes.runs)
@@ -101,16 +102,7 @@ def _apply_sessions(
         connection,
         "members",
         [
-            (
-                of_trace[m.trace_id],
-                filed[m.trace_id],
-                m.trace_id,
-                m.start_ns,
-                m.end_ns,
-                m.body,
-                m.answer,
-                *member_sums(m),
-            )
+            (of_trace[id_ := m.trace_id], filed[id_], id_, m.start_ns, m.end_ns, m.body, m.answer, *member_sums(m))
             for m in rows
         ],
         verb="INSERT OR REPLACE",
@@ -157,14 +149,23 @@ def _insert_results(
 ) -> list[tuple[ResultRow, int]]:
     """Inserts the results that are new and returns them, numbered, with the numbers of what they are about. ``traces``:
     numbers of the traces that the decision is about; the store has no results of ``first_time``."""
-    about = _about(connection, results, traces, now)
+    by_unit = {trace_id.hex(): number for trace_id, number in traces.items()}
+    others = [row for row in results if not row.metric.startswith("trace.") or row.unit not in by_unit]
+    of_others = _about_others(connection, others, now) if others else {}
+    about = [(row, of_others.get((row.unit, row.metric), by_unit.get(row.unit, 0))) for row in results]
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
     ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
     fresh: dict[str, tuple[ResultRow, int]] = {}
     for row, no in about:
-        if row.id not in fresh and (row.id not in known or _was_replaced(connection, row, no, known[row.id])):
-            fresh[row.id] = row, no
+        if row.id in fresh:
+            continue
+        if (seq := known.get(row.id)) is not None:
+            newest = "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?"
+            if connection.execute(newest, (no, row.metric, row.unit)).fetchone() == (seq,):
+                continue
+            connection.execute("DELETE FROM results WHERE seq = ?", (seq,))  # another one has replaced it since
+        fresh[row.id] = row, no
     for seq, (row, _) in enumerate(fresh.values(), numbers.following(connection, "results")):
         row.seq = seq
     insert(
@@ -178,20 +179,6 @@ def _insert_results(
         ],
     )
     return [*fresh.values()]
-
-
-def _about(
-    connection: sqlite3.Connection, results: Sequence[ResultRow], traces: Mapping[bytes, int], now: float
-) -> list[tuple[ResultRow, int]]:
-    """Pairs each result with the number that it is filed under."""
-    by_unit = {trace_id.hex(): number for trace_id, number in traces.items()}
-    of_trace = [row.metric.startswith("trace.") and row.unit in by_unit for row in results]
-    others = [row for row, known in zip(results, of_trace, strict=True) if not known]
-    of_others = _about_others(connection, others, now) if others else {}
-    return [
-        (row, by_unit[row.unit] if known else of_others[row.unit, row.metric])
-        for row, known in zip(results, of_trace, strict=True)
-    ]
 
 
 def _about_others(
@@ -217,13 +204,3 @@ def _numbers(
     found = numbers.of_traces(connection, missing)
     gone = [DecidedTrace(trace_id, 1, True, "", frozenset(), (), 0) for trace_id in missing - found.keys()]
     return {**known, **found, **_apply_traces(connection, gone, {}, now)}
-
-
-def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
-    """Returns whether another result has replaced result ``seq`` since; if so, deletes ``seq`` to let ``row`` in."""
-    (newest,) = connection.execute(
-        "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?", (about, row.metric, row.unit)
-    ).fetchone()
-    if seq != newest:
-        connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
-    return bool(seq != newest)

@@ -71,8 +71,15 @@ Told = Callable[[int, int], None]
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
 _EVERY = 500
 _MOST_PAGES = 20
-_ROWS: tuple[Kind, ...] = ("chunks", "traces", "kept", "members", "results", "outbox")
-_KEYS = {"chunks": "id", "traces": "no", "kept": "no", "members": "no", "results": "seq", "outbox": "seq"}
+_ROWS: dict[Kind, str] = {
+    "chunks": f"id, {CHUNK}",
+    "traces": "no, trace_id, chunks",
+    "kept": "no, data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
+    "members": f"no, '', {MEMBER_COLUMNS}",
+    "results": "seq, checksum, id, unit, metric, revision, body, counted, seq",
+    "outbox": "seq, signal, items, body",
+}
+"""What is read of a row, its key first."""
 CURES: dict[Kind, str] = {
     "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
     "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
@@ -107,8 +114,8 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
             if finding != "ok":
                 yield Damage("pages", 0, "", str(finding))
         total, done = sum(counted(connection).values()), 0
-        for kind in _ROWS:
-            for row in _rows(connection, kind):
+        for kind, columns in _ROWS.items():
+            for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
                 done += 1
                 if done % _EVERY == 0:
                     told(done, total)
@@ -120,23 +127,18 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
         connection.rollback()
 
 
-def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]:
-    columns = {
-        "chunks": CHUNK,
-        "traces": "trace_id, chunks",
-        "kept": "data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
-        "members": f"'', {MEMBER_COLUMNS}",
-        "results": "checksum, id, unit, metric, revision, body, counted, seq",
-        "outbox": "signal, items, body",
-    }[kind]
-    yield from connection.execute(f"SELECT {_KEYS[kind]}, {columns} FROM {kind} ORDER BY {_KEYS[kind]}")  # noqa: S608
-
-
 def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
     """Returns what a damaged row is about, as far as it tells, and what is wrong with it."""
     match kind:
-        case "traces":
-            return _of_trace(connection, row)
+        case "traces":  # are chunks gone that a decision rests on?
+            _, trace_id, chunks = row
+            try:
+                ids = {int(each) for each in orjson.loads(chunks)}
+            except (ValueError, TypeError):
+                return hex_of(trace_id), "the list of its spans cannot be read"
+            query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
+            (there,) = connection.execute(query, (json_list(ids), trace_id)).fetchone()
+            return None if there == len(ids) else (hex_of(trace_id), f"{len(ids) - there} of its chunks are gone")
         case "results":
             result = ResultRow(*row[2:])
             return None if row[1] == checksum_of(result) else (f"{result.unit} {result.metric}", "its checksum differs")
@@ -159,18 +161,6 @@ def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> t
     return None
 
 
-def _of_trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Looks whether chunks that a decision rests on are gone."""
-    _, trace_id, chunks = row
-    try:
-        ids = {int(each) for each in orjson.loads(chunks)}
-    except (ValueError, TypeError):
-        return hex_of(trace_id), "the list of its spans cannot be read"
-    query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
-    (there,) = connection.execute(query, (json_list(ids), trace_id)).fetchone()
-    return None if there == len(ids) else (hex_of(trace_id), f"{len(ids) - there} of its chunks are gone")
-
-
 def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
     """Deletes damaged rows, in one transaction, and returns each deleted row as JSON.
 
@@ -185,7 +175,8 @@ def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[by
             cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
             names = [column[0] for column in cursor.description]
             for row in cursor:
-                shown = {name: _encoded(value) for name, value in zip(names, row, strict=True)}
+                readable = ({"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else v for v in row)
+                shown = dict(zip(names, readable, strict=True))
                 out.append(orjson.dumps({"table": each.kind, "why": each.what, "row": shown}))
             connection.execute(f"DELETE FROM {each.kind} WHERE {where}")  # noqa: S608
     connection.execute("COMMIT")
@@ -199,7 +190,3 @@ _OUT: dict[Kind, str] = {
     "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
 }
 """Which rows are deleted along with a damaged one, as an SQL condition."""
-
-
-def _encoded(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

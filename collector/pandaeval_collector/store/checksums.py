@@ -1,7 +1,5 @@
-"""Checksums of rows that scores rest on or that are scores: what a trace left behind for its session, and results.
-
-Spans have theirs in :mod:`chunks`, what is compressed has zstd's.
-"""
+"""Checksums of rows that scores rest on or that are scores: spans (:mod:`chunks`), what a trace left behind for its
+session, and results. What is compressed has zstd's."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
 from pandaeval_collector.store.damage import check_size, look_through, note_damage, put_aside
-from pandaeval_collector.store.schema import StoreVersionError, make_tables, version_of
+from pandaeval_collector.store.schema import TABLES, VERSION, StoreVersionError, version_of
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
 #
@@ -37,8 +37,7 @@ def put_foreign_log_aside(file: Path) -> bool:
     log = file.with_name(f"{file.name}-wal")
     if not log.exists() or log.stat().st_size <= _HEAD:
         return False
-    why = _foreign(file, log)
-    if why:
+    if why := _foreign(file, log):
         aside = log.with_name(f"{log.name}.aside-{time.strftime('%Y%m%dT%H%M%S')}")
         log.rename(aside)
         file.with_name(f"{file.name}-shm").unlink(missing_ok=True)
@@ -115,7 +114,14 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
     )
     connection.text_factory = _text
     try:
-        _set_up(connection, durability, read_only)
+        connection.execute("PRAGMA busy_timeout = 10000")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        else:
+            connection.execute(f"PRAGMA synchronous = {durability.upper()}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            connection.execute(f"PRAGMA journal_size_limit = {256 << 20}")
+            connection.execute("PRAGMA temp_store = MEMORY")
         version_of(connection, file)
     except (sqlite3.Error, StoreVersionError):  # a damaged file may show itself here
         connection.close()
@@ -132,17 +138,6 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
-def _set_up(connection: sqlite3.Connection, durability: Durability, read_only: bool) -> None:
-    connection.execute("PRAGMA busy_timeout = 10000")
-    if read_only:
-        connection.execute("PRAGMA query_only = ON")
-        return
-    connection.execute(f"PRAGMA synchronous = {durability.upper()}")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    connection.execute(f"PRAGMA journal_size_limit = {256 << 20}")
-    connection.execute("PRAGMA temp_store = MEMORY")
-
-
 def _prepare(file: Path, durability: Durability) -> None:
     connection = connect(file, durability)
     try:
@@ -151,7 +146,7 @@ def _prepare(file: Path, durability: Durability) -> None:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         if not version_of(connection, file):
-            make_tables(connection)
+            connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
         look_through(connection, file)
     finally:
         connection.close()

@@ -4,7 +4,7 @@ failures."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,18 +44,25 @@ class FailureGroupRow:
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
     """Adds failures to their groups, and creates a group with its first failure."""
-    for row in _together(rows):
+    merged: dict[str, FailureGroupRow] = {}
+    for row in rows:  # a batch of runs often fails for one cause
+        if first := merged.get(row.id):
+            examples = (*first.examples, *row.examples)[-_KEPT_EXAMPLES:]
+            last_at = max(first.last_at, row.last_at)
+            row = replace(first, count=first.count + row.count, last_at=last_at, examples=examples)
+        merged[row.id] = row
+    for row in merged.values():
         held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
         known = [] if held is None else orjson.loads(held[0])
         seen = {each["result"] for each in row.examples}
-        examples = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
+        shown = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
         connection.execute(
             f"""INSERT INTO failure_groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
                     last_at = max(last_at, excluded.last_at)""",  # noqa: S608
             (
                 *(row.id, row.metric, row.label, row.title, row.description, row.severity, row.agent, row.service),
-                *(row.text, row.count, row.first_at, row.last_at, orjson.dumps(examples), row.tool, row.cause),
+                *(row.text, row.count, row.first_at, row.last_at, orjson.dumps(shown), row.tool, row.cause),
             ),
         )
     if rows:
@@ -64,24 +71,6 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
             "OFFSET ?)",
             (MOST_GROUPS,),
         )
-
-
-def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
-    """Merges the rows of each group into one: a batch of runs often fails for one cause."""
-    found: dict[str, FailureGroupRow] = {}
-    for row in rows:
-        held = found.get(row.id)
-        found[row.id] = (
-            row
-            if held is None
-            else replace(
-                held,
-                count=held.count + row.count,
-                last_at=max(held.last_at, row.last_at),
-                examples=(*held.examples, *row.examples)[-_KEPT_EXAMPLES:],
-            )
-        )
-    return found.values()
 
 
 def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:

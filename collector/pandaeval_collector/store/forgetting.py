@@ -9,11 +9,13 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, judging, listed, people, run_tables
+from pandaeval_collector.store import listed, people, run_tables
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
 _VACUUM_PAGES = 256
+_DAYS = 62
+"""How many keys of spending are kept, of dollars and of tokens: a month."""
 _EXPIRE = (
     """DELETE FROM members WHERE session = 0 AND no IN
        (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
@@ -29,6 +31,10 @@ _EXPIRE = (
         AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT ?)""",
 )
 """Statements that delete what is older than the retention, a limited number of rows each: senders wait meanwhile."""
+_EXPIRE_RESPONSES = """DELETE FROM responses WHERE (block, continued, digest, no) IN
+    (SELECT block, continued, digest, no FROM responses
+     WHERE block < coalesce((SELECT min(no) >> ? FROM traces), 1 << 60) LIMIT ?)"""
+"""Deletes blocks of response digests whose last trace is deleted."""
 
 
 def forget(
@@ -61,34 +67,20 @@ def forget(
     )
     old = now - retention_s
     expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
-    expired.append(_forget_responses(connection, limit))
-    expired.append(_forget_results(connection, old, limit))
+    expired.append(connection.execute(_EXPIRE_RESPONSES, (BLOCK_BITS, limit)).rowcount)
+    oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))  # in order of age
+    results = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < old, oldest)]
+    connection.execute("DELETE FROM results WHERE seq <= ?", (results[-1] if results else 0,))
+    expired.append(len(results))
     expired.append(listed.forget(connection, limit))
     expired.append(people.forget(connection, now - judged_s, limit))
     expired.append(run_tables.forget(connection, old, limit))
-    jobs.forget(connection, old)
-    judging.forget_verdicts(connection, old)
-    judging.forget(connection)
+    connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (old,))
+    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (old,))
+    newest_days = "SELECT day FROM spending ORDER BY day DESC LIMIT ?"
+    connection.execute(f"DELETE FROM spending WHERE day NOT IN ({newest_days})", (_DAYS,))  # noqa: S608
     _give_back_pages(connection)
     return max(len(rows), *expired)
-
-
-def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes blocks of response digests whose last trace is deleted."""
-    return connection.execute(
-        """DELETE FROM responses WHERE (block, continued, digest, no) IN
-           (SELECT block, continued, digest, no FROM responses
-            WHERE block < coalesce((SELECT min(no) >> ? FROM traces), 1 << 60) LIMIT ?)""",
-        (BLOCK_BITS, limit),
-    ).rowcount
-
-
-def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes results from before a time, at most ``limit``; they lie in order of age. Returns how many."""
-    oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))
-    old = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < before, oldest)]
-    connection.execute("DELETE FROM results WHERE seq <= ?", (old[-1] if old else 0,))
-    return len(old)
 
 
 def _give_back_pages(connection: sqlite3.Connection) -> None:

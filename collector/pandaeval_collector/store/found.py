@@ -127,54 +127,42 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
     """Makes :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
     session's own), a trace without a session as its own."""
-    worst = [row if row[0] > 0 else _worst_of(reader, row[1]) for row in rows]
+    of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
+    worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
     found = iter(listed_of(reader, [row for row in worst if row is not None]))
     shown = [None if row is None else next(found) for row in worst]
     numbered = [row[1] for row in rows if row[1]]
     names, results = _names_of(reader, numbered), results_about(reader, [-number for number in numbered])
-    traces = _traces_of(reader, numbered)
-    return [
-        _alone(row, each) if each is not None and not row[1] else _session(row, each, names, results, traces)
-        for row, each in zip(rows, shown, strict=True)
-    ]
-
-
-def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
-    at = int(trace.facts.get("at", 0))
-    position = trace.badness, trace.no
-    return ListedSession(
-        *(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.badness]),
-        us=int(trace.facts.get("us", 0)),
-        tokens=sum(trace.facts.get("tokens", ())),
-        usd=trace.facts.get("usd"),
-    )
-
-
-def _session(
-    row: Sequence[Any],
-    worst: Listed | None,
-    names: Mapping[int, str],
-    results: Mapping[int, Mapping[str, Mapping[str, Any]]],
-    of_session: Mapping[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]],
-) -> ListedSession:
-    session, badness = row[1], row[2]
-    (traces, failed, first, last, us, tokens, usd), states = of_session[session]
-    return ListedSession(
-        names.get(session),
-        session,
-        (badness, row[0]),
-        traces,
-        int(failed),
-        first or 0,
-        last or 0,
-        badness < NOT_FAILED,
-        worst,
-        results.get(-session, {}),
-        [badness for _, badness in sorted(states)],
-        us=int(us),
-        tokens=int(tokens),
-        usd=usd,
-    )
+    of_sessions = _traces_of(reader, numbered)
+    sessions = []
+    for (no, session, badness, *_), trace in zip(rows, shown, strict=True):
+        sums: Sequence[Any]
+        if trace is not None and not session:
+            at, facts = int(trace.facts.get("at", 0)), trace.facts
+            sums = 1, trace.failed, at, at, facts.get("us", 0), sum(facts.get("tokens", ())), facts.get("usd")
+            states: Sequence[tuple[int, float]] = [(no, badness)]
+        else:
+            sums, states = of_sessions[session]
+        traces, failed, first, last, us, tokens, usd = sums
+        sessions.append(
+            ListedSession(
+                id=names.get(session) if session else None,
+                no=session or no,
+                position=(badness, no),
+                traces=traces,
+                failed_traces=int(failed),
+                first_ms=first or 0,
+                last_ms=last or 0,
+                failed=badness < NOT_FAILED,
+                worst=trace,
+                results=results.get(-session, {}) if session else {},
+                badness=[state for _, state in sorted(states)],
+                us=int(us),
+                tokens=int(tokens),
+                usd=usd,
+            )
+        )
+    return sessions
 
 
 def _traces_of(
@@ -196,14 +184,6 @@ def _traces_of(
         (numbers.json_list(sessions),),
     ).fetchone()
     return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(found)}
-
-
-def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
-    row: Sequence[Any] | None = reader.execute(
-        f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1",  # noqa: S608
-        (session,),
-    ).fetchone()
-    return row
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
@@ -243,25 +223,11 @@ def worst_first(
         where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
     if after is None or after[0] < NOT_FAILED:
         failed = [*where, f"badness < {NOT_FAILED:g}"]
-        rows = _chosen(reader, wanted, failed, values, _way(reader, wanted), limit)
+        rows = _chosen(reader, wanted, failed, values, limit, _way(reader, wanted))
     if len(rows) < limit:
         way = "INDEXED BY listed_by_time" if chosen_by_index(wanted) else ""
-        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, way, limit - len(rows))
+        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, limit - len(rows), way)
     return rows
-
-
-def _chosen(
-    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], way: str, limit: int
-) -> list[Any]:
-    """Reads the ``limit`` worst rows. They are chosen by their numbers first, so that only these are read."""
-    # A search reads the text of every row: in the order in which rows lie, not in that of the list.
-    order = "+badness, +no" if wanted.text is not None else "badness, no"
-    return reader.execute(
-        f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
-                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
-            ORDER BY badness, no""",  # noqa: S608
-        (*values, limit),
-    ).fetchall()
 
 
 def newest_first(
@@ -270,11 +236,25 @@ def newest_first(
     """Finds rows as :func:`worst_first` does, newest first."""
     if after is not None:
         where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
-    order = "+at DESC, +no DESC" if wanted.text is not None else "at DESC, no DESC"
+    return _chosen(reader, wanted, where, values, limit, order="at DESC, no DESC")
+
+
+def _chosen(
+    reader: sqlite3.Connection,
+    wanted: Wanted,
+    where: list[str],
+    values: list[Any],
+    limit: int,
+    way: str = "",
+    order: str = "badness, no",
+) -> list[Any]:
+    """Reads the first ``limit`` rows. They are chosen by their numbers first, so that only these are read."""
+    # A search reads the text of every row: in the order in which rows lie, not in that of the list.
+    chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
     return reader.execute(
         f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (
-                SELECT no FROM listed AS l WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?)
-            ORDER BY at DESC, no DESC""",  # noqa: S608
+                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {chosen_in} LIMIT ?)
+            ORDER BY {order}""",  # noqa: S608
         (*values, limit),
     ).fetchall()
 

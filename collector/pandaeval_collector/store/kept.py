@@ -188,24 +188,18 @@ def stored_traces(connection: sqlite3.Connection) -> Iterator[StoredTrace]:
         for no, trace_id in connection.execute(
             "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) ORDER BY kept.no"
         ):
-            yield _kept(connection, no, trace_id)
+            (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+            try:
+                trace = StoredTrace(trace_id, unpacked(data))
+            except (zstandard.ZstdError, struct.error, TypeError) as error:
+                trace = StoredTrace(trace_id, [], str(error))
+            yield trace
         for (trace_id,) in connection.execute("SELECT trace_id FROM chunks GROUP BY trace_id ORDER BY min(start_ns)"):
-            yield _chunked(connection, trace_id)
+            rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
+            try:
+                trace = StoredTrace(trace_id, [(bool(row[0]), chunk_content(row)) for row in rows])
+            except (zstandard.ZstdError, TypeError) as error:
+                trace = StoredTrace(trace_id, [], str(error))
+            yield trace
     finally:
         connection.rollback()
-
-
-def _kept(connection: sqlite3.Connection, no: int, trace_id: bytes) -> StoredTrace:
-    (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-    try:
-        return StoredTrace(trace_id, unpacked(data))
-    except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return StoredTrace(trace_id, [], str(error))
-
-
-def _chunked(connection: sqlite3.Connection, trace_id: bytes) -> StoredTrace:
-    rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
-    try:
-        return StoredTrace(trace_id, [(bool(row[0]), chunk_content(row)) for row in rows])
-    except (zstandard.ZstdError, TypeError) as error:
-        return StoredTrace(trace_id, [], str(error))

@@ -78,20 +78,13 @@ def add(
         new,
         verb="INSERT OR REPLACE",
     )
-    _add_pairs(connection, rows, of_trace)
+    if pairs := sorted({pair for row in rows for pair in row.attributes}):
+        insert(connection, "attribute_pairs (pair)", [(pair,) for pair in pairs], verb="INSERT OR IGNORE")
+        ids = dict(numbers.each_of(connection, "SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", pairs))
+        having = sorted((ids[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
+        insert(connection, "listed_attributes (pair, no)", having, verb="INSERT OR IGNORE")
     for about in again:
         _file_again(connection, about)
-
-
-def _add_pairs(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Mapping[bytes, int]) -> None:
-    """Stores the pairs of listed traces, beside those that a trace has already."""
-    pairs = sorted({pair for row in rows for pair in row.attributes})
-    if not pairs:
-        return
-    insert(connection, "attribute_pairs (pair)", [(pair,) for pair in pairs], verb="INSERT OR IGNORE")
-    known = dict(numbers.each_of(connection, "SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", pairs))
-    found = sorted((known[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
-    insert(connection, "listed_attributes (pair, no)", found, verb="INSERT OR IGNORE")
 
 
 def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes]) -> int:

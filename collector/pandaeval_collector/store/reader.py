@@ -241,7 +241,7 @@ class StoreReader:
         """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
         rows = self._reader().execute(
             """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
-               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"loop_evidence":""'))"""
+               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
         )
         return [row[0] for row in rows]
 

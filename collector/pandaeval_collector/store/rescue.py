@@ -66,7 +66,11 @@ def _save(connection: sqlite3.Connection, file: Path) -> None:
     else:
         aside.unlink()
         _log.error("what was in the store is saved and at %s again: nothing is lost, restart the collector", file)
-    _sync(file.parent)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _copy(connection: sqlite3.Connection, to: Path) -> None:
@@ -83,11 +87,3 @@ def _copy(connection: sqlite3.Connection, to: Path) -> None:
     except BaseException:
         to.unlink(missing_ok=True)
         raise
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

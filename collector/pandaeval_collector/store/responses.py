@@ -98,9 +98,8 @@ class ResponseTables:
         digests = [
             digest for digest in map(response_digest, response_ids) if self._seen is None or digest in self._seen
         ]
-        return self._read(digests, continued) if digests else []
-
-    def _read(self, digests: Sequence[bytes], continued: bool) -> list[SessionTraceRow]:
+        if not digests:
+            return []
         reader = self._reader()
         first, last = reader.execute(
             "SELECT (SELECT min(block) FROM responses), (SELECT max(block) FROM responses)"

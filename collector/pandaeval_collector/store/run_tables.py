@@ -31,7 +31,12 @@ def insert(
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
     """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
     for batch in batches:
-        _stand_beside(connection, batch)
+        if batch.beside:
+            added = connection.executemany(
+                "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
+                [(batch.run, no, session) for no, session in batch.beside],
+            ).rowcount
+            connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -51,19 +56,18 @@ def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
         )
 
 
-def _stand_beside(connection: sqlite3.Connection, batch: RunBatch) -> None:
-    if batch.beside:
-        added = connection.executemany(
-            "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
-            [(batch.run, no, session) for no, session in batch.beside],
-        ).rowcount
-        connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
-
-
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
     """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs; and
     those of standing runs that are about deleted traces. Returns how many rows."""
-    gone = _forget_standing(connection, limit)
+    gone = 0
+    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
+    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
+        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
+            gone += connection.execute(
+                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
+                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
+                (run, run, first, limit),
+            ).rowcount
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
         (before,),
@@ -76,19 +80,6 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
         if gone >= limit:
             break
         connection.execute("DELETE FROM runs WHERE no = ?", (no,))
-    return gone
-
-
-def _forget_standing(connection: sqlite3.Connection, limit: int) -> int:
-    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
-    gone = 0
-    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
-        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
-            gone += connection.execute(
-                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
-                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
-                (run, run, first, limit),
-            ).rowcount
     return gone
 
 
@@ -130,11 +121,8 @@ class RunReads:
     def next(self) -> RunRow | None:
         """Returns the run to go on with: one that is running, else the oldest that is queued."""
         for state in ("running", "queued"):
-            row = (
-                self._reader()
-                .execute(f"SELECT {RUN} FROM runs WHERE state = ? ORDER BY no LIMIT 1", (state,))  # noqa: S608
-                .fetchone()
-            )
+            query = f"SELECT {RUN} FROM runs WHERE state = ? ORDER BY no LIMIT 1"  # noqa: S608
+            row = self._reader().execute(query, (state,)).fetchone()
             if row is not None:
                 return RunRow(*row)
         return None
@@ -186,15 +174,9 @@ class RunReads:
         self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
     ) -> tuple[list[bytes], int | None]:
         """Returns a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
-        rows = (
-            self._reader()
-            .execute(
-                """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
-               ORDER BY seq LIMIT ?""",
-                (no, after, metric, metric, limit + 1),
-            )
-            .fetchall()
-        )
+        query = """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
+                   ORDER BY seq LIMIT ?"""
+        rows = self._reader().execute(query, (no, after, metric, metric, limit + 1)).fetchall()
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
@@ -231,9 +213,6 @@ class RunReads:
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
         """Returns the JSON object of one result of a run."""
-        row = (
-            self._reader()
-            .execute("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", (no, metric, about))
-            .fetchone()
-        )
+        query = "SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?"
+        row = self._reader().execute(query, (no, metric, about)).fetchone()
         return None if row is None else bytes(row[0])

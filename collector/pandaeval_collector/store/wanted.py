@@ -68,7 +68,9 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
     demand("{t}.broken = ?", None if wanted.status is None else int(wanted.status == "error"))
     if wanted.text is not None:
-        demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
+        written = orjson.dumps(wanted.text)[1:-1].decode()  # as facts are written
+        escaped = written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{escaped}%")
     results, more = result_conditions(wanted, "r")
     if wanted.success is False:
         demand("{t}.badness < ?", NOT_FAILED)  # implied, and spares reading the results of all others
@@ -95,9 +97,3 @@ def result_conditions(wanted: Wanted, table: str) -> tuple[list[str], list[Any]]
             where.append(f"json_extract(CAST({table}.body AS TEXT), '$.{name}') = ?")
             values.append(value)
     return where, values
-
-
-def _escaped(text: str) -> str:
-    """Escapes a text for LIKE over facts as orjson writes them."""
-    written = orjson.dumps(text)[1:-1].decode()
-    return written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -153,7 +153,11 @@ class Writer:
             failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
-            _roll_back(connection)
+            if connection.in_transaction:
+                try:
+                    connection.execute("ROLLBACK")
+                except sqlite3.Error:  # the next BEGIN will fail and say so; this thread has to outlive a failing disk
+                    _log.exception("a transaction could not be rolled back")
             self._ledger.undo()
             if type(error) in _NOT_WRITTEN:
                 self.failing = str(error)
@@ -188,11 +192,3 @@ def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]
             items = [job.item for job in alike]
             together(connection, items)
             yield from (None for _ in items)
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        try:
-            connection.execute("ROLLBACK")
-        except sqlite3.Error:  # the next BEGIN will fail and say so; this thread has to outlive a failing disk
-            _log.exception("a transaction could not be rolled back")

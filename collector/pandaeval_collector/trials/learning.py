@@ -6,11 +6,9 @@ import asyncio
 import logging
 import re
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Protocol
 
 import orjson
@@ -22,12 +20,12 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, people
+from pandaeval_collector.trials.labels.calibration import word_of_most
 from pandaeval_collector.trials.labels.files import save
 from pandaeval_otel.wire.labels import HumanLabel
 
 PEOPLE = "people"
 LEVELS = ("session", "trace")
-_MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +71,8 @@ class ReadableRuns(Protocol):
 
 def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
     """Yields one verdict for each run and metric: that of the majority of labels. Leaves out ties."""
-    said: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for label in labels:
-        passed = label.passed if label.passed is not None else (label.score or 0.0) >= _MIDDLE
-        said[label.unit, label.metric].append(float(passed))
-    for (unit, metric), votes in said.items():
-        if fmean(votes) != _MIDDLE:
-            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE)
+    for (unit, metric), (passed, _) in word_of_most(labels).items():
+        yield RunVerdict(unit, metric, PEOPLE, not passed)
 
 
 def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
@@ -109,15 +102,9 @@ def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str
         its.rows.append(session_features(courses, scores))
         its.bad.append(verdict.bad)
         its.groups.append(runs.user(verdict.level, verdict.unit) or verdict.unit)
-    return _largest(found.values())
-
-
-def _largest(found: Iterable[LabelledRuns]) -> list[LabelledRuns]:
     best: dict[tuple[str, str], LabelledRuns] = {}
-    for each in found:
-        there = best.get((each.level, each.agent))
-        if there is None or len(there.rows) < len(each.rows):
-            best[each.level, each.agent] = each
+    for its in sorted(found.values(), key=lambda its: -len(its.rows)):
+        best.setdefault((its.level, its.agent), its)
     return [best[key] for key in sorted(best)]
 
 
@@ -221,15 +208,15 @@ class Learning:
         with self._store.reads.snapshot():
             connection = self._store.people.reader()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
-        return {key: value for runs in found for key, value in self._gauges(runs).items()}
-
-    def _gauges(self, runs: LabelledRuns) -> Mapping[tuple[str, Attributes], float]:
-        attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
-        values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}
-        model = kept(self._folder, runs.level, runs.agent)
-        if model is not None and model.evidence.same_length is not None:
-            values["auroc"] = model.evidence.same_length.value
-        return {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
+        shown: dict[tuple[str, Attributes], float] = {}
+        for runs in found:
+            attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
+            values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}
+            model = kept(self._folder, runs.level, runs.agent)
+            if model is not None and model.evidence.same_length is not None:
+                values["auroc"] = model.evidence.same_length.value
+            shown |= {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
+        return shown
 
     def _look_after(self, runs: LabelledRuns) -> bool:
         """Learns a model where there is none yet; returns whether the present one is old and a new one proposed."""

@@ -13,8 +13,9 @@ from pathlib import Path
 from pandaeval_collector.config import load
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import BadLine, Input, Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 
 SESSION = re.compile(r'"gen_ai\.conversation\.id","value":\{"stringValue":"([^"]+)"')
@@ -63,12 +64,12 @@ def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> 
     path = folder / "traces.jsonl.xz"
     chosen = _drawn(path, good, limit) if limit is not None else None
     units: dict[str, Scored] = {}
-    with FileRun(scorer) as run:
+    with TraceFiles() as run:
         requests = list(_chosen(path, chosen))
         for done, request in enumerate(requests):
             run.add(request)
             told(done, 2 * len(requests))
-        _score(run, lambda session, trace: units.setdefault(_unit(good, session, trace), Scored(None)), told)
+        _score(run, scorer, lambda session, trace: units.setdefault(_unit(good, session, trace), Scored(None)), told)
     for name, unit in units.items():
         unit.good = good.get(name)
     return [unit for unit in units.values() if unit.good is not None or LABELS[folder.name] is None]
@@ -77,14 +78,14 @@ def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> 
 def capture(path: Path, scorer: Evaluator, good: bool) -> Scored:
     """One capture as one unit: the worst of its traces."""
     unit = Scored(good)
-    with FileRun(scorer) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
-        _score(run, lambda session, trace: unit, lambda done, total: None)
+        _score(run, scorer, lambda session, trace: unit, lambda done, total: None)
     return unit
 
 
-def _score(run: FileRun, unit: Callable[[str | None, str], Scored], told: Told) -> None:
+def _score(run: TraceFiles, scorer: Evaluator, unit: Callable[[str | None, str], Scored], told: Told) -> None:
     seen, total = 0, run.waiting()
 
     def weigh(decision: Conclusion) -> None:
@@ -97,7 +98,7 @@ def _score(run: FileRun, unit: Callable[[str | None, str], Scored], told: Told) 
         seen += len(decision.runs)
         told(total + seen, 2 * total)
 
-    for result in run.results(weigh):
+    for result in replay(run, scorer, on_decided=weigh):
         if result.outcome != "scored" or result.score is None:
             continue
         each, name = unit(result.unit.session_id, result.unit.trace_id), f"{result.unit.level}.{result.metric}"

@@ -25,8 +25,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.cases import Case, Suite, Trial  # noqa: E402
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
@@ -49,7 +49,7 @@ def labels() -> dict[str, dict[str, Any]]:
 
 
 def traces() -> Iterator[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(DATA / "traces.jsonl.xz")).requests():
             run.add(request)
         yield from run.traces()

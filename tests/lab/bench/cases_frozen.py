@@ -29,8 +29,8 @@ import yaml  # noqa: E402
 from pandaeval_collector.analysis.rules._verbs import Nature, nature  # noqa: E402
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.cases.files import (  # noqa: E402
     freeze,
     read_suite,
@@ -61,7 +61,7 @@ def labels(folder: Path) -> Labels:
 def sessions(folder: Path) -> dict[str, list[Trace]]:
     """The traces by session, in order."""
     found: dict[str, list[Trace]] = {}
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(folder / "traces.jsonl.xz")).requests():
             run.add(request)
         for trace in run.traces():

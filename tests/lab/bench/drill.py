@@ -27,8 +27,10 @@ from pandaeval_collector.drill.faults.telemetry import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {
@@ -71,18 +73,19 @@ def main() -> None:
 
 def drilled(name: str, most: int, history_off: bool, named: list[str] | None) -> Tally:
     settings = Config()
-    scorer, rules = evaluator(settings), close_rules(settings)
+    scorer = evaluator(settings)
     good = successful(name)
     chosen = chosen_faults(named or (["value"] if history_off else None), faults())
-    with Drill(
-        lambda where: FileRun(scorer, rules, where=where),
-        chosen,
-        most,
-        good=lambda trace_id, session: good is None or session in good,
-    ) as drill:
+    with TraceFiles(close_rules(settings)) as files:
         for request in requests(name):
-            drill.add(without_history(request) if history_off else request)
-        return drill.run()
+            files.add(without_history(request) if history_off else request)
+        return Drill(
+            files,
+            lambda some, where: replay(some, scorer, where=where),
+            chosen,
+            most,
+            good=lambda trace_id, session: good is None or session in good,
+        ).run()
 
 
 def successful(name: str) -> set[str] | None:

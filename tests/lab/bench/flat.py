@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -31,6 +32,9 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.line_here import LineHere
+
 BLOCK = 1000
 _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
 _SHOWN = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -45,7 +49,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
     store = Store(folder / "data", "normal", max_bytes=1 << 40)
     # The encoded copies leave as soon as they are sent; here nobody sends, so they are trimmed below.
     line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
-    pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=late_window))
+    pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER, late_window=late_window))
     stream = Stream(10, SIZES["1 KB"], first=done)
     spare_the_garbage_collector()  # as the collector does
     ends = time.monotonic() + seconds

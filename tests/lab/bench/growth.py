@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,9 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.line_here import LineHere
 
 MARK = "growth: python tests/lab/bench/growth.py --page"
 _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400, max_spans=20_000, max_bytes=1 << 30)
@@ -76,7 +80,7 @@ async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) ->
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), "normal", max_bytes=1 << 40)
         line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
-        pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=1e9))
+        pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER, late_window=1e9))
         await _sent(pipeline, (_SPANS_A_TRACE, max(stored, 20), 10), 10_000_000)  # what is loaded at first use, too
         number = max(1, spans // per_trace)
         requests = [part for each in traces(per_trace, number, per_session) for part in _sent_as(each)]

@@ -18,10 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from lab.bench._labelled_runs import _labels, default_evaluator  # noqa: E402
+from lab.bench._labelled_runs import _labels  # noqa: E402
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
@@ -35,7 +35,7 @@ def limited(name: str, show: bool) -> list[list[str]]:
     sessions: dict[bool, set[str]] = {True: set(), False: set()}
     traces, by = Counter[bool](), {True: Counter[str](), False: Counter[str]()}
     capped: dict[bool, set[str]] = {True: set(), False: set()}
-    with FileRun(default_evaluator()) as run:
+    with TraceFiles() as run:
         for request in Input(str(DATA / name / "traces.jsonl.xz")).requests():
             assert not isinstance(request, BadLine), request
             run.add(request)

@@ -31,7 +31,8 @@ from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Text, ToolCall, ToolRequest, ToolResponse, Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
@@ -143,7 +144,7 @@ def measured(name: str, budget: int, limit: int | None) -> Found:
 def sessions(path: Path) -> list[list[Trace]]:
     """The traces of a recording by session, in order; those without one by themselves."""
     held: dict[str, list[Trace]] = {}
-    with FileRun(default_evaluator()) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             if not isinstance(request, BadLine):
                 run.add(request)
@@ -152,7 +153,7 @@ def sessions(path: Path) -> list[list[Trace]]:
             for trace in decision.traces:
                 held.setdefault(trace.session_id or trace.trace_id, []).append(trace)
 
-        for _ in run.results(keep):
+        for _ in replay(run, default_evaluator(), on_decided=keep):
             pass
     return [sorted(traces, key=lambda trace: (trace.start_ns, trace.trace_id)) for traces in held.values()]
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: 
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
@@ -140,12 +140,11 @@ async def _cost(trace: Trace, whole: str) -> Cost:
 
 def _traces(path: Path, most: int) -> Iterator[tuple[Trace, str]]:
     """Traces with their spans as JSON."""
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([str(path)]):
             run.add(request)
-        run._flush()
-        for due in islice(run._due(), most):
-            found = stored(run._store, due.chunks, closing_of(due))
+        for due in islice(chain.from_iterable(run.due()), most):
+            found = stored(run.store.reads, due.chunks, closing_of(due))
             evidence, trace = found.evidence, found.trace
             if trace is not None and is_genai(trace):
                 whole = {

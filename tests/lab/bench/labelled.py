@@ -32,7 +32,15 @@ from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
+from pandaeval_collector.analysis.stats.problem_model import (  # noqa: E402
+    NOTHING,
+    Z95,
+    ShareEstimate,
+    auroc,
+    auroc_within,
+    thirds,
+)
+from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
@@ -40,6 +48,11 @@ SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"
 HEAD = ("metric", "good", "bad", "AUROC", "same length", "bad ones failed", "right when it fails", "good ones failed")
 SUMMARY_HEAD = ("set", "metric", "good / bad", "AUROC", "same length", "bad ones failed", "good ones failed")
+
+
+def share(hits: int, of: int) -> ShareEstimate:
+    """A proportion with Wilson's interval."""
+    return ShareEstimate(hits / of, *wilson(hits / of, of, Z95), of) if of else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

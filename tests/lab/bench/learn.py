@@ -31,7 +31,8 @@ from pandaeval_collector.analysis.rules.course import course  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, learn, thirds, untested  # noqa: E402  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 SETS = ("tau-bench", "tau2-pairs", "agentrx-tau")
@@ -54,10 +55,14 @@ def labelled(name: str) -> Labelled:
             if row["name"] == "task_success":
                 good[row["session_id"]], tasks[row["session_id"]] = bool(row["value"]), str(row.get("task_id"))
     traces, scores = {}, {}
-    with FileRun(default_evaluator()) as run:
+    with TraceFiles() as run:
         for request in _chosen(SHARED / name / "traces.jsonl.xz", None):
             run.add(request)
-        for result in run.results(lambda decision: traces.update((each.trace_id, each) for each in decision.traces)):
+        for result in replay(
+            run,
+            default_evaluator(),
+            on_decided=lambda decision: traces.update((each.trace_id, each) for each in decision.traces),
+        ):
             if result.outcome == "scored" and result.unit.level == "trace" and result.metric in RULES:
                 scores.setdefault(result.unit.trace_id, {})[result.metric] = result.score
     sessions = {}

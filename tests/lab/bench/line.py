@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,10 +23,8 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandaeval_collector.pipeline.workers.pool as pool_module
 from _stages import Stages
 from _table import table
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_collector.pipeline.intake as intake_module
@@ -38,14 +37,19 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.runs.fileworkers import FileSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.line_here import LineHere
 
 TRACES_PER_REQUEST = 10
 _CALLERS = 8
@@ -83,12 +87,12 @@ async def _run(
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
     spare_the_garbage_collector()  # as the collector does
-    setup = WorkerSetup(folder, "embedded", evaluator.settings)
-    pool = Workers(workers, setup, os.environ, Telemetry()) if workers else None
+    setup = FileSetup(folder, "embedded", evaluator.settings)
+    pool = LineProcesses(workers, setup, os.environ, Telemetry()) if workers else None
     if pool is not None:
         await pool.start()
     line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
-    pipeline = Pipeline(store, line, Timing(close=_NEVER), understands=pool)
+    pipeline = Pipeline(store, pool or LineHere(line), Timing(close=_NEVER))
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
     measured = Measured(requests * TRACES_PER_REQUEST * SPANS_PER_TRACE, {}, {}, {})
@@ -124,10 +128,9 @@ def _watch(stages: Stages) -> None:
     stages.watch(trace_module, "normalize", "normalise")
     stages.watch(reading_module, "build_trace", "build")
     stages.watch(Evaluator, "embed", "embed")
-    for name in ("trace", "in_session", "session"):
+    for name in ("trace", "with_others", "session"):
         stages.watch(Evaluator, name, "metrics")
     stages.watch(SessionPlaces, "file", "sessions")
-    stages.watch(pool_module, "unpack_answer", "unpack")
     stages.watch(Emitter, "add", "encode")
     stages.watch(Result, "to_json", "result JSON")
 

@@ -40,7 +40,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: 
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.metrics.trace import task_completion  # noqa: E402
 from pandaeval_otel.model import Trace, Turn  # noqa: E402
@@ -97,7 +97,7 @@ async def _judged(trace: Trace, asked: Awaitable[Finding | None], judge: Judge) 
 
 
 def _traces(name: str) -> Iterator[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in requests([name]):
             run.add(request)
         yield from (trace for trace in run.traces() if is_genai(trace))

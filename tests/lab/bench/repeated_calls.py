@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import share  # noqa: E402
+from lab.bench.labelled import share  # noqa: E402
 from pandaeval_collector.judge.turns import turn_view  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
@@ -74,7 +74,7 @@ def repeats(trace: Trace) -> bool:
 
 
 def _traces(path: Path) -> Iterator[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(path)).requests():
             run.add(request)
         yield from run.traces()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,8 +33,11 @@ from pandaeval_collector.drill.judged import JudgedMetric, judge_alone  # noqa: 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
-from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge  # noqa: E402
+from pandaeval_collector.runs.front import close_rules  # noqa: E402
+from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_collector.runs.replay_judge import ReplayJudge  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator, judge  # noqa: E402
+from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from support.competent import CompetentCaller  # noqa: E402
@@ -111,10 +115,15 @@ def _decision(result: Result) -> Any:
     return result.why
 
 
-def line(form: Form, caller: Counted, where: Callable[[Trace], bool] | None) -> FileRun:
-    """A run over files that asks the script about turns, and scores nothing else."""
+def results(
+    form: Form, caller: Counted, files: TraceFiles, where: Callable[[Trace], bool] | None = None
+) -> Iterator[Result]:
+    """What the script says about the turns of files; nothing else is scored."""
     config = Config(judge={"model": MODEL, "turn_calls": form}, metrics={"enabled": TURN})
-    return FileRun(judge_alone(evaluator(config)), close_rules(config), judge(config), {}, where=where, instead=caller)
+    asked, scorer = judge(config), judge_alone(evaluator(config))
+    assert asked is not None
+    with ReplayJudge(files.store, scorer, asked, caller=caller) as by:
+        yield from replay(files, scorer, by, where=where)
 
 
 def requests(paths: Iterable[Path]) -> list[Request | BadLine]:
@@ -124,11 +133,11 @@ def requests(paths: Iterable[Path]) -> list[Request | BadLine]:
 def judged(form: Form, recorded: Sequence[Request | BadLine], drill: Drill, copies: Sequence[Judgeable]) -> Sheet:
     """Everything in one form."""
     sheet = Sheet()
-    with line(form, sheet.judge, None) as run:
+    with TraceFiles() as files:
         for request in recorded:
-            run.add(request)
-        sheet.note("recorded", run.results())
-    again = drill.scored_again(copies, lambda where: line(form, sheet.judge, where))
+            files.add(request)
+        sheet.note("recorded", results(form, sheet.judge, files))
+    again = drill.scored_again(copies, partial(results, form, sheet.judge))
     numbers = {id(copy): number for number, copy in enumerate(copies)}
     for copy, before, after in again:
         sheet.copy(numbers[id(copy)], copy.fault, before, after)
@@ -142,14 +151,16 @@ def main() -> None:
     asked = parser.parse_args()
     config = Config()
     recorded = requests(sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl")))
-    with Drill(
-        lambda where: FileRun(evaluator(config), close_rules(config), where=where),
-        chosen_faults(asked.faults, faults()),
-        asked.n,
-        keep=asked.n,
-    ) as drill:
+    with TraceFiles(close_rules(config)) as files:
         for request in recorded:
-            drill.add(request)
+            files.add(request)
+        drill = Drill(
+            files,
+            lambda some, where: replay(some, evaluator(config), where=where),
+            chosen_faults(asked.faults, faults()),
+            asked.n,
+            keep=asked.n,
+        )
         drill.run()
         copies = [copy for kept in drill.kept.values() for copy in kept]
         sheets = {form: judged(form, recorded, drill, copies) for form in FORMS}

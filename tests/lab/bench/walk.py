@@ -31,6 +31,7 @@ from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.line_here import LineHere
 from support.made_traces import Composer
 
 PACKAGES = ("pandaeval_collector", "pandaeval_otel")
@@ -95,7 +96,7 @@ def _name(frame: FrameType) -> str:
 async def _walk(folder: Path, watch: Walk | None) -> None:
     store = Store(folder)
     line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
-    pipeline = Pipeline(store, line, Timing(close=_NEVER))
+    pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER))
     composer = Composer(1)
     requests = [composer.trace(3).request().SerializeToString() for _ in range(2)]
     if watch is not None:

@@ -41,8 +41,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from lab.bench._table import table
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker, fetch
 from support.kafka_share import Share
@@ -211,10 +212,10 @@ class Cycles:
         until(sessions_done, "done with sessions in Kafka's eyes", _DEADLINE_S)
 
     def _by_file(self, traces: Sequence[MadeTrace]) -> dict[tuple[str, str], tuple[object, ...]]:
-        with FileRun(self._evaluator) as run:
+        with TraceFiles() as run:
             for trace in traces:
                 run.add(Request(False, trace.request().SerializeToString()))
-            return newest(result.to_dict() for result in run.results())
+            return newest(result.to_dict() for result in replay(run, self._evaluator))
 
 
 def prove(folder: Path, seed: int, cycles: range, together: int) -> bool:

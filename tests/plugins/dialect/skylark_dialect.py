@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pandaeval_otel import Kind, RawLog, RawSpan, Reading, readers
 
@@ -17,6 +17,7 @@ class Skylark:
     roots = frozenset({"skylark"})
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    content_switch: Mapping[str, str] = {"skylark": "set SKYLARK_RECORD_CONTENT=true"}
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         said = span.attributes

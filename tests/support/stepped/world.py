@@ -20,12 +20,14 @@ import orjson
 from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs import JudgeConfig, Limits
+from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import responses
 from support.collector import standing
@@ -306,10 +308,14 @@ class World:
     def _check_results(self, rows: Sequence[dict[str, Any]], requests: Sequence[bytes]) -> None:
         """What stands is what a file run says, and the sink has all of it."""
         found = _ids_and_scores(sorted(rows, key=lambda each: int(each["revision"])))
-        with FileRun(evaluator(), _TIMING.close, _JUDGE, {}, instead=JudgeAtOnce()) as run:
+        scorer = evaluator()
+        with (
+            TraceFiles(_TIMING.close) as run,
+            ReplayJudge(run.store, scorer, _JUDGE, caller=JudgeAtOnce()) as asked,
+        ):
             for request in requests:
                 run.add(Request(False, request))
-            expected = _ids_and_scores([result.to_dict() for result in run.results()])
+            expected = _ids_and_scores([result.to_dict() for result in replay(run, scorer, asked)])
         if wrong := [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]:
             first = min(wrong)
             self.problems.append(

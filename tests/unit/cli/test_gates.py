@@ -12,8 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._gates import gates
-from pandaeval_collector.cli._gating import severity_gate, unanswered
+from pandaeval_collector.cli._gates import gates, severity_gate, unanswered
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause

@@ -10,8 +10,7 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.cli._gates import GateOutcome, gates
-from pandaeval_collector.cli._gating import _silent, checked, severity_gate, unanswered, with_groups
+from pandaeval_collector.cli._gates import GateOutcome, _silent, checked, gates, severity_gate, unanswered, with_groups
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause

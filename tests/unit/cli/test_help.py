@@ -9,6 +9,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import _app
+from support.commands import whole
 
 
 def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -20,7 +21,7 @@ def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 def test_no_word_of_any_help_is_cut() -> None:
     built = _app._build()
     built.rich_markup_mode = "rich"
-    found = list(_paths(get_command(built)))
+    found = list(_paths(get_command(whole())))
     assert ("config", "check") in found
     assert ("report",) in found
     for path in found:

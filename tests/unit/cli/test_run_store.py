@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 from pandaeval_collector.cli import app, runs
 from pandaeval_collector.receivers.files import Input, Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, Store
 from support.embedder import WordEmbedder
@@ -60,11 +61,14 @@ def _delimited(message: bytes) -> bytes:
 
 
 def scores_of_file(file: Path) -> dict[str, float | None]:
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings(enabled={METRIC}))) as line:
+    with TraceFiles() as line:
         for request in Input(str(file)).requests():
             assert isinstance(request, Request)
             line.add(request)
-        return {result.to_dict()["trace_id"]: result.score for result in line.results()}
+        return {
+            result.to_dict()["trace_id"]: result.score
+            for result in replay(line, Evaluator(WordEmbedder(), EvaluatorSettings(enabled={METRIC})))
+        }
 
 
 def test_runs_over_a_file_are_kept_and_compared(written: Path, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -111,12 +113,19 @@ def test_where_nothing_fits_it_says_what_there_is() -> None:
 # -- a run -----------------------------------------------------------------------------------------------------------
 
 
-def _results(where: Where | None) -> tuple[list[Result], FileRun]:
+def _results(where: Where | None) -> tuple[list[Result], set[str]]:
+    return _scored(Evaluator(WordEmbedder(), EvaluatorSettings()), where, [], 60)
+
+
+def _scored(
+    evaluator: Evaluator, where: Where | None, told: list[Conclusion], count: int = 20
+) -> tuple[list[Result], set[str]]:
     composer = Composer(11)
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), where=where) as run:
-        for _ in range(60):
-            run.add(Request(False, composer.trace().request().SerializeToString()))
-        return list(run.results()), run
+    with TraceFiles() as files:
+        for _ in range(count):
+            files.add(Request(False, composer.trace().request().SerializeToString()))
+        results = [*replay(files, evaluator, where=where, on_decided=told.append)]
+    return results, {trace_id for decision in told for trace_id in decision.left_out}
 
 
 def test_only_those_traces_are_scored_and_their_results_are_what_they_are_among_all() -> None:
@@ -124,10 +133,10 @@ def test_only_those_traces_are_scored_and_their_results_are_what_they_are_among_
     services = {result.unit.service for result in everything}
     assert len(services) > 1
     for service in services:
-        some, run = _results(_parsed(f"service={service}"))
+        some, left_out = _results(_parsed(f"service={service}"))
         wanted = {result.id for result in everything if result.unit.service == service and result.unit.level == "trace"}
         assert {result.id for result in some if result.unit.level == "trace"} == wanted
-        assert run.left_out == {result.unit.trace_id for result in everything if result.unit.level == "trace"} - {
+        assert left_out == {result.unit.trace_id for result in everything if result.unit.level == "trace"} - {
             result.unit.trace_id for result in some
         }
 
@@ -152,24 +161,17 @@ def test_a_session_is_scored_by_those_of_its_traces_that_fit() -> None:
 
 def test_no_judge_is_asked_about_what_is_left_out() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m")))
-    composer, told = Composer(11), []
-    with FileRun(evaluator, where=_parsed("service=shop")) as run:
-        for _ in range(20):
-            run.add(Request(False, composer.trace().request().SerializeToString()))
-        results = [*run.results(told.append)]
+    told: list[Conclusion] = []
+    results, left_out = _scored(evaluator, _parsed("service=shop"), told)
     asked = {job.trace_id.hex() for decision in told for job in decision.changes.jobs}
     assert asked
-    assert run.left_out
-    assert not run.left_out & (asked | {result.unit.trace_id for result in results})
+    assert left_out
+    assert not left_out & (asked | {result.unit.trace_id for result in results})
 
 
 def test_what_is_left_out_counts_as_no_trace_without_an_agent() -> None:
-    composer, told = Composer(11), []
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), where=_parsed("service=shop")) as run:
-        for _ in range(20):
-            run.add(Request(False, composer.trace().request().SerializeToString()))
-        for _ in run.results(told.append):
-            pass
+    told: list[Conclusion] = []
+    _, left_out = _scored(Evaluator(WordEmbedder(), EvaluatorSettings()), _parsed("service=shop"), told)
     assert sum(decision.not_genai for decision in told) == 0
-    assert sum(len(decision.traces) + decision.left_out for decision in told) == 20
-    assert 0 < sum(decision.left_out for decision in told) < 20
+    assert sum(len(decision.traces) + len(decision.left_out) for decision in told) == 20
+    assert 0 < len(left_out) < 20

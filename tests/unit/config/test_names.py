@@ -8,10 +8,10 @@ import pytest
 
 from pandaeval_collector.config import (
     Config,
+    by_metric,
     check_embedder,
     check_metrics,
     enabled_metrics,
-    judge_models,
     load,
     metric_thresholds,
 )
@@ -92,7 +92,7 @@ def test_the_model_of_a_key_outweighs_that_of_a_name() -> None:
     for order in (1, -1):
         models = dict([("trace.coherence", "a"), ("coherence", "b")][::order])
         config = load(None, {}, {"judge.models": models})
-        assert judge_models(config, _METRICS) == {"trace.coherence": "a", "turn.coherence": "b"}
+        assert by_metric(config.judge.models, _METRICS) == {"trace.coherence": "a", "turn.coherence": "b"}
 
 
 def test_embedders_are_named_by_their_scheme() -> None:

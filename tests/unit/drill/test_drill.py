@@ -15,7 +15,8 @@ from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.edits import Edit
 from pandaeval_collector.drill.fault import Fault, Subject, faults
 from pandaeval_collector.drill.tally import NoticedShare, Tally, drops
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
 from support.drilled import requests
@@ -28,10 +29,10 @@ NAMES = ["empty_answer", "exact_loop", "invented_identifier", "content_off", "fa
 def drilled(most: int = 50, names: list[str] | None = None, seed: int = 0) -> Tally:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     chosen = chosen_faults(names or NAMES, faults())
-    with Drill(lambda where: FileRun(evaluator, where=where), chosen, most, seed) as drill:
+    with TraceFiles() as files:
         for request in requests(COUNT):
-            drill.add(request)
-        return drill.run()
+            files.add(request)
+        return Drill(files, lambda some, where: replay(some, evaluator, where=where), chosen, most, seed).run()
 
 
 def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
@@ -61,10 +62,10 @@ def test_a_fault_that_raises_costs_no_other(error: BaseException) -> None:
 
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     chosen = {"broken": Fault("value", "It raises.", raising), "empty_answer": faults()["empty_answer"]}
-    with Drill(lambda where: FileRun(evaluator, where=where), chosen, 50) as drill:
+    with TraceFiles() as files:
         for request in requests(COUNT):
-            drill.add(request)
-        tally = drill.run()
+            files.add(request)
+        tally = Drill(files, lambda some, where: replay(some, evaluator, where=where), chosen, 50).run()
     assert (tally.faults["broken"].n, tally.faults["empty_answer"].n) == (0, 2 * COUNT)
     assert dict(tally.faults["broken"].refused) == {f"the fault raised {type(error).__name__}": 2 * COUNT}
 
@@ -136,10 +137,10 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
 
 def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), store=store) as scored:
+    with TraceFiles(store=store) as files:
         for request in requests(2):
-            scored.add(request)
-        assert [*scored.results()]
+            files.add(request)
+        assert [*replay(files, Evaluator(WordEmbedder(), EvaluatorSettings()))]
     store.close()
     found = run("--store", str(tmp_path), "--faults", "empty_answer", "--format", "json")
     assert found.exit_code == 0

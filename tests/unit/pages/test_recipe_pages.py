@@ -14,9 +14,9 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input, Request
+from support.commands import whole
 from support.deploy import DEPLOY, ROOT, check, read
 
 DOCS = ROOT / "docs"
@@ -104,7 +104,7 @@ def test_what_pipelines_with_repeated_trials_call_and_configure_is_there(tmp_pat
 
 def _commands() -> Iterator[Any]:
     """All commands of ``pandaeval``, groups' ones by both names."""
-    for command in get_command(app).commands.values():  # type: ignore[attr-defined]
+    for command in get_command(whole()).commands.values():  # type: ignore[attr-defined]
         yield command
         for inner in getattr(command, "commands", {}).values():
             inner.name = f"{command.name} {inner.name}"

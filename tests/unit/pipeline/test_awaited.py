@@ -12,14 +12,15 @@ import orjson
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Patience, Runner
-from pandaeval_collector.pipeline.judge_wait import Awaited
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_otel.assembly import DueSession
 from pandaeval_otel.model import Trigger
 from support.chained import turn
 from support.doors import until
@@ -28,8 +29,6 @@ from support.judged import ScriptedConfidence
 from support.line import in_session
 from support.line_here import FiledThrough, LineHere
 from support.made_traces import Composer, MadeTrace
-
-A, B = DueSession("a", Trigger.IDLE), DueSession("b", Trigger.EXPLICIT)
 
 
 class Pending:
@@ -43,56 +42,101 @@ class Pending:
         return self.ids & set(of)
 
 
+def awaiting(pending: Pending, longest: float = 60.0) -> OpenSessions:
+    return OpenSessions(Timing(session_idle=0.0, judge_wait=longest), pending)
+
+
+def ready(sessions: OpenSessions, over: Collection[str], now: float) -> list[str]:
+    """Sessions that are over at ``now``; returns those that are to be scored."""
+    for session_id in over:
+        sessions.end(session_id, now)
+    due, quiet = sessions.take_due(now)
+    assert not quiet
+    sessions.closed(due)
+    return sorted(due)
+
+
 def test_who_waits_for_nothing_is_ready_at_once() -> None:
-    assert Awaited(Pending(), 60.0).ready([A, B], 0.0) == [A, B]
+    assert ready(awaiting(Pending()), "ab", 0.0) == ["a", "b"]
 
 
 def test_a_session_is_ready_when_its_judges_have_answered() -> None:
     pending = Pending("a")
-    awaited = Awaited(pending, 60.0)
-    assert awaited.ready([A, B], 0.0) == [B]
+    awaited = awaiting(pending)
+    assert ready(awaited, "ab", 0.0) == ["b"]
     assert ("a" in awaited, "b" in awaited, len(awaited)) == (True, False, 1)
-    assert awaited.ready([], 10.0) == []
+    assert ready(awaited, "", 10.0) == []
     pending.ids.clear()
-    assert awaited.ready([], 20.0) == [A]
-    assert awaited.ready([], 30.0) == ()
+    assert ready(awaited, "", 20.0) == ["a"]
+    assert ready(awaited, "", 30.0) == []
 
 
 def test_it_is_not_looked_up_all_the_time() -> None:
     pending = Pending("a")
-    awaited = Awaited(pending, 60.0)
+    awaited = awaiting(pending)
     for tick in range(100):
-        awaited.ready([A] if not tick else [], tick * 0.05)
+        ready(awaited, "a" if not tick else "", tick * 0.05)
     assert pending.looks <= 11
 
 
 def test_no_session_waits_forever() -> None:
-    awaited = Awaited(Pending("a"), 60.0)
-    awaited.ready([A], 0.0)
-    assert awaited.ready([A], 59.0) == [], "being over once more does not make it wait anew"
-    assert awaited.ready([], 60.0) == [A]
+    awaited = awaiting(Pending("a"))
+    ready(awaited, "a", 0.0)
+    assert ready(awaited, "a", 59.0) == [], "being over once more does not make it wait anew"
+    assert ready(awaited, "", 60.0) == ["a"]
 
 
 def test_a_session_that_goes_on_was_not_over() -> None:
-    awaited = Awaited(Pending("a"), 60.0)
-    awaited.ready([A], 0.0)
-    awaited.goes_on("a")
-    assert not awaited
-    awaited.ready([A], 100.0)
-    assert awaited.ready([], 150.0) == [], "and waits for its full time when it is over again"
+    awaited = OpenSessions(Timing(judge_wait=60.0), Pending("a"))
+    ready(awaited, "a", 0.0)
+    awaited.touch("a", 1.0, goes_on=False)
+    assert ready(awaited, "", 30.0) == []
+    awaited.touch("a", 50.0)
+    assert ready(awaited, "", 90.0) == [], "it does not wait any more"
+    assert ready(awaited, "a", 100.0) == []
+    assert ready(awaited, "", 150.0) == [], "and waits for its full time when it is over again"
+    assert ready(awaited, "", 160.0) == ["a"]
 
 
 def test_without_a_wait_nothing_is_looked_up() -> None:
     pending = Pending("a")
-    assert Awaited(pending, 0.0).ready([A], 0.0) == [A]
+    assert ready(awaiting(pending, 0.0), "a", 0.0) == ["a"]
     assert not pending.looks
 
 
 def test_at_the_end_all_are_let_go() -> None:
-    awaited = Awaited(Pending("a"), 60.0)
-    awaited.ready([A], 0.0)
-    assert awaited.take_all(Trigger.SHUTDOWN) == [DueSession("a", Trigger.SHUTDOWN)]
+    awaited = awaiting(Pending("a"))
+    ready(awaited, "a", 0.0)
+    assert awaited.take_all(Trigger.SHUTDOWN) == {"a": Trigger.SHUTDOWN}
+    assert "a" in awaited, "it is being closed"
+    awaited.closed("a")
     assert not awaited
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_why_a_session_is_over(ended: bool) -> None:
+    sessions = OpenSessions(Timing(session_idle=10.0, session_max_age=25.0), Pending())
+    for now in (0.0, 9.0, 18.0, 24.0):
+        assert sessions.take_due(now) == ({}, [])
+        sessions.touch("aged", now)
+    sessions.touch("idle", 15.0)
+    if ended:
+        sessions.end("aged", 24.5)
+    assert sessions.take_due(25.0) == (
+        {"aged": Trigger.EXPLICIT if ended else Trigger.MAX_AGE, "idle": Trigger.IDLE},
+        [],
+    )
+
+
+def test_a_session_opens_anew_while_it_is_being_closed() -> None:
+    sessions = OpenSessions(Timing(session_idle=10.0), Pending())
+    sessions.touch("a", 0.0)
+    assert sessions.take_due(10.0)[0] == {"a": Trigger.IDLE}
+    sessions.touch("a", 11.0)
+    sessions.closed("a")
+    assert "a" in sessions
+    assert sessions.take_due(20.0)[0] == {}
+    assert sessions.take_due(21.0)[0] == {"a": Trigger.IDLE}
 
 
 @pytest.fixture

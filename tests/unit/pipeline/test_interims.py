@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.pipeline.interims import Interims
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import WriteSet
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.series import EVALUATIONS, REVISIONS, SCORE
+from pandaeval_otel.model import Trigger
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.results import result
@@ -48,42 +49,47 @@ def counted(line: RunningLine, instrument: str) -> int:
         database.close()
 
 
+def sessions(quiet: float | None) -> OpenSessions:
+    return OpenSessions(Timing(session_interim=quiet, session_idle=1e6, session_max_age=1e6), lambda ids: ())
+
+
 class TestWhenItIsDue:
     def test_after_each_quiet_stretch_once(self) -> None:
-        interims = Interims(60.0)
+        interims = sessions(60.0)
         interims.touch("s", 0.0)
         interims.touch("s", 50.0)
-        assert interims.take_due(100.0) == []
-        assert interims.take_due(110.0) == ["s"]
-        assert interims.take_due(10_000.0) == []
+        assert interims.take_due(100.0) == ({}, [])
+        assert interims.take_due(110.0) == ({}, ["s"])
+        assert interims.take_due(10_000.0) == ({}, [])
         interims.touch("s", 10_000.0)
-        assert interims.take_due(10_060.0) == ["s"]
+        assert interims.take_due(10_060.0) == ({}, ["s"])
 
     def test_not_of_a_session_that_is_over(self) -> None:
-        interims = Interims(60.0)
+        interims = sessions(60.0)
         interims.touch("s", 0.0)
-        interims.forget("s")
-        assert interims.take_due(1e6) == []
+        interims.end("s", 60.0)
+        assert interims.take_due(60.0) == ({"s": Trigger.EXPLICIT}, [])
+        assert interims.take_due(1e6) == ({}, [])
+        interims.closed("s")
         assert len(interims) == 0
 
     def test_a_session_with_many_traces_has_to_be_quiet_for_longer(self) -> None:
-        interims = Interims(60.0)
+        interims = sessions(60.0)
         for _ in range(100):
             interims.touch("s", 0.0)
-        assert interims.take_due(179.0) == []
-        assert interims.take_due(180.0) == ["s"]
+        assert interims.take_due(179.0) == ({}, [])
+        assert interims.take_due(180.0) == ({}, ["s"])
 
     def test_not_all_at_once(self) -> None:
-        interims = Interims(60.0)
+        interims = sessions(60.0)
         for number in range(150):
             interims.touch(str(number), 0.0)
-        assert [len(interims.take_due(60.0)) for _ in range(4)] == [64, 64, 22, 0]
+        assert [len(interims.take_due(60.0)[1]) for _ in range(4)] == [64, 64, 22, 0]
 
     def test_never_where_it_is_switched_off(self) -> None:
-        interims = Interims(None)
+        interims = sessions(None)
         interims.touch("s", 0.0)
-        assert interims.take_due(1e9) == []
-        assert len(interims) == 0
+        assert interims.take_due(999_999.0) == ({}, [])
 
 
 class TestScores:

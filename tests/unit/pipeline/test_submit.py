@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.pipeline.submitted import SessionEndings
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_otel.assembly import CloseRules
@@ -123,9 +123,10 @@ class TestRejections:
         (trace,) = made(1)
         failures = failing_disk(monkeypatch)
         async with RunningLine(tmp_path) as line:
-            failures["COMMIT"] = 1
+            failures["COMMIT"] = 100
             with pytest.raises(Overloaded):
                 await line.pipeline.submit([submitted(trace)])
+            failures["COMMIT"] = 0
             line.pipeline._committer.stopping = True
             with pytest.raises(Draining):
                 await line.pipeline.submit([submitted(trace)])
@@ -207,17 +208,24 @@ class TestSessionEnds:
             assert line.store.reads.newest_seq() == before
 
     def test_endings_forget_what_is_done(self) -> None:
-        endings = SessionEndings()
-        endings.opened(b"1", "s")
-        endings.opened(b"1", "s")
-        endings.opened(b"2", "s")
-        endings.opened(b"3", "")
-        assert not endings.end("s")
+        endings = OpenSessions(Timing(), lambda ids: ())
+        endings.expect(b"1", "s")
+        endings.expect(b"1", "s")
+        endings.expect(b"2", "s")
+        endings.expect(b"3", "")
+        assert not endings.may_end("s")
         assert [endings.decided(trace_id) for trace_id in (b"3", b"1", b"1", b"2")] == [None, None, None, "s"]
-        assert endings.end("s")
-        endings.opened(b"4", "s")
+        assert endings.may_end("s")
+        endings.expect(b"4", "s")
         assert endings.decided(b"4") is None
         assert (endings._session_of, endings._undecided, endings._ending) == ({}, {}, set())
+
+    def test_a_session_ends_with_its_trace_though_more_of_that_comes(self) -> None:
+        endings = OpenSessions(Timing(), lambda ids: ())
+        endings.expect(b"1", "s")
+        assert not endings.may_end("s")
+        endings.expect(b"1", "s")
+        assert endings.decided(b"1") == "s"
 
 
 def _with_session(number: int) -> Sequence[MadeTrace]:

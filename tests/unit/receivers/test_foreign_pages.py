@@ -54,14 +54,14 @@ def _status(client: TestClient, path: str, headers: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
 def test_a_page_of_others_stores_nothing(client: TestClient, path: str) -> None:
-    before = TELEMETRY.counts["http", "unauthenticated"]
+    before = TELEMETRY.requests["http", "unauthenticated"]
     for host in ("evil.example", "[::1].evil.example", "localhost:80@evil.example"):
         assert _status(client, path, {"host": host}) == 421
         assert _status(client, path, {"host": host, "origin": f"http://{host}"}) == 421
     for origin in ("https://evil.example", "null", "http://localhost:3000", "http://localhost:4328@evil.example"):
         assert _status(client, path, {"origin": origin}) == 403
     assert _status(client, path, {"sec-fetch-site": "cross-site"}) == 403
-    assert TELEMETRY.counts["http", "unauthenticated"] == before + 11
+    assert TELEMETRY.requests["http", "unauthenticated"] == before + 11
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.show.report.inspection import describe
 from support.jaeger_json import jaeger
 
@@ -23,7 +23,7 @@ def _spans_of(file: Path) -> list[dict[str, Any]]:
 
 
 def _understood(file: Path) -> list[dict[str, Any]]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for request in Input(str(file)).requests():
             assert isinstance(request, Request), request
             run.add(request)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from typer.testing import CliRunner
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli import app
+from pandaeval_collector.cli import app, evaluate
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs import filerun
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs import replay as replaying
+from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 
 _CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good*.otlp.jsonl"))[:4]
@@ -27,30 +28,24 @@ _EMBEDDER = load("embedded")
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filerun, "_FEW", 0)
-    monkeypatch.setattr(filerun, "_BATCH", 2)
+    monkeypatch.setattr(evaluate, "FEW", 0)
+    monkeypatch.setattr(replaying, "BATCH", 2)
 
 
 def _run(workers: int, pids: list[int] | None = None, environ: Mapping[str, str] = os.environ) -> Iterator[Any]:
     scorer = Evaluator(_EMBEDDER)
 
-    def made(store: Path, telemetry: Telemetry) -> Workers:
-        pool = Workers(workers, WorkerSetup(store, "embedded", scorer.settings), environ, telemetry)
-        if pids is not None:
-            started = pool.start
-
-            async def start() -> None:
-                await started()
-                pids.extend(pool.pids)
-
-            pool.start = start  # type: ignore[method-assign]
-        return pool
-
-    with FileRun(scorer, workers=made if workers else None) as run:
+    with TraceFiles() as files, ExitStack() as own:
         for file in _CAPTURES:
             for request in Input(str(file)).requests():
-                run.add(request)
-        yield from run.results()
+                files.add(request)
+        pool = None
+        if workers:
+            setup = FileSetup(files.store.path, "embedded", scorer.settings)
+            pool = own.enter_context(FileWorkers(workers, setup, environ))
+            if pids is not None:
+                pids.extend(process.pid for process in pool._processes if process.pid is not None)
+        yield from replay(files, scorer, workers=pool)
 
 
 def _told(results: Iterator[Any]) -> list[dict[str, Any]]:
@@ -83,7 +78,7 @@ def test_whoever_stops_in_the_middle_leaves_no_process_behind() -> None:
 
 def test_a_process_that_dies_is_named_and_ends_the_run() -> None:
     environ = {**os.environ, failpoints.VARIABLE: "in_worker:1:kill"}
-    with pytest.raises(UserError, match=r"process \d+ of the line \(signal 9\) ended over these traces; nothing more"):
+    with pytest.raises(UserError, match=r"ended before it answered \(process \d+, signal 9\); nothing more"):
         _told(_run(1, environ=environ))
 
 

@@ -12,7 +12,8 @@ import pytest
 import zstandard
 
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreReader
-from pandaeval_collector.store.chunks import chunk_checksum, compress, decompress, pack, unpack
+from pandaeval_collector.store.checksums import row_sum
+from pandaeval_collector.store.chunks import compress, decompress, pack, unpack
 
 MIB = 1 << 20
 
@@ -42,10 +43,10 @@ class TestPacking:
     def test_a_checksum_is_that_of_older_stores(self) -> None:
         fields = [0, 1, 7, b"trace", 3, 50, "a session", 1]
         written = b"[0, 1, 7, b'trace', 3, 50, 'a session', 1]"
-        assert chunk_checksum(fields, b"spans") == zlib.crc32(b"spans", zlib.crc32(written))
-        others = {chunk_checksum([*fields[:at], 9, *fields[at + 1 :]], b"spans") for at in range(len(fields))}
-        others |= {chunk_checksum(fields, b"span"), chunk_checksum([], b"spans"), chunk_checksum(fields, b"")}
-        assert len(others | {chunk_checksum(fields, b"spans")}) == len(fields) + 4
+        assert row_sum(fields, b"spans") == zlib.crc32(b"spans", zlib.crc32(written))
+        others = {row_sum([*fields[:at], 9, *fields[at + 1 :]], b"spans") for at in range(len(fields))}
+        others |= {row_sum(fields, b"span"), row_sum([], b"spans"), row_sum(fields, b"")}
+        assert len(others | {row_sum(fields, b"spans")}) == len(fields) + 4
 
 
 def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Store) -> None:

@@ -90,11 +90,11 @@ def test_a_session_is_open_until_it_is_scored_for_good(store: Store) -> None:
 
 
 def test_open_sessions_with_a_trace_that_was_not_compared(store: Store) -> None:
-    not_yet = b'{"loop_evidence":"","x":1}'
+    not_yet = b'{"evidence":null,"x":1}'
     rows = [
         row(1, "a", body=not_yet),
         row(2, "a"),
-        row(3, "b", body=b'{"loop_evidence":"d"}'),
+        row(3, "b", body=b'{"evidence":{"loop_detection":"d"}}'),
         row(4, "c", body=not_yet),
     ]
     filed(store, *rows, closed={"c"})

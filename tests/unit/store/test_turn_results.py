@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
@@ -46,10 +47,10 @@ def test_each_turn_has_its_own_newest_result(tmp_path: Path) -> None:
 
 def test_repeated_calls_are_found_without_a_judge() -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"turn.tool_call_behavior_failure", "turn.helpfulness"}))
-    with FileRun(evaluator) as run:
+    with TraceFiles() as run:
         for request in Input(str(LOOP)).requests():
             run.add(request)
-        [result] = run.results()
+        [result] = replay(run, evaluator)
     assert (result.label, result.score, result.evaluator.kind) == ("repeated tool call", 0.0, "code")
     assert result.unit.id == f"{result.unit.trace_id}:{result.unit.span_id}"
     assert result.evaluator.model is None

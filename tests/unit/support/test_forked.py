@@ -46,7 +46,7 @@ def test_signals_end_it_and_are_told(tmp_path: Path) -> None:
 
 def test_where_there_are_other_modules_an_interpreter_is_started(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import os; os._exit(7)")
-    process = forked.popen("pandaeval_collector.pipeline.workers.main", {"PYTHONPATH": str(tmp_path)}, silent=True)
+    process = forked.popen("pandaeval_collector.pipeline.line.main", {"PYTHONPATH": str(tmp_path)}, silent=True)
     assert isinstance(process, subprocess.Popen)
     process.communicate(timeout=60)
     assert process.returncode == 7
@@ -54,7 +54,7 @@ def test_where_there_are_other_modules_an_interpreter_is_started(tmp_path: Path)
 
 
 def test_the_helper_outlives_those_who_asked_and_are_gone() -> None:
-    process = forked.popen("pandaeval_collector.pipeline.workers.main", {}, silent=True)
+    process = forked.popen("pandaeval_collector.pipeline.line.main", {}, silent=True)
     assert process.stdin is not None
     assert process.stdout is not None
     number, pipes = process.pid, (process.stdin, process.stdout)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
-from pandaeval_collector.analysis.stats.quantiles import wilson
 
 # How well a score tells good units from bad ones, with intervals: closed forms, so that nothing is drawn at random.
 Numbers = NDArray[np.float64]
@@ -45,8 +44,7 @@ NOTHING = ShareEstimate(nan, nan, nan, 0)
 def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
     """Returns the share of pairs (good, bad) in which the good unit scores higher, ties counting half; DeLong's
     interval. Where all pairs are in order the interval has no width, which says nothing about how few there are."""
-    value, variance = _delong(good, bad)
-    return _around(value, variance, len(good) + len(bad))
+    return auroc_within([(good, bad)])
 
 
 def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> ShareEstimate:
@@ -57,17 +55,13 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
         return NOTHING
     value = variance = 0.0
     for good, bad, weight in parts:
-        own, spread = _delong(good, bad)
-        value += own * weight / pairs
-        variance += spread * (weight / pairs) ** 2
-    return _around(value, variance, sum(len(good) + len(bad) for good, bad, _ in parts))
-
-
-def share(hits: int, of: int) -> ShareEstimate:
-    """Returns a proportion with Wilson's interval."""
-    if not of:
-        return NOTHING
-    return ShareEstimate(hits / of, *wilson(hits / of, of, Z95), of)
+        higher, lower = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
+        of_good, of_bad = _placed(higher, lower), _placed(lower, higher)
+        value += float(of_good.mean()) * weight / pairs
+        variance += (_spread(of_good) + _spread(of_bad)) * (weight / pairs) ** 2
+    half = Z95 * sqrt(max(0.0, variance))
+    n = sum(len(good) + len(bad) for good, bad, _ in parts)
+    return ShareEstimate(value, max(0.0, value - half), min(1.0, value + half), n)
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
@@ -76,22 +70,6 @@ def thirds(lengths: Sequence[float]) -> list[int]:
         return []
     low, high = np.percentile(np.asarray(lengths, dtype=np.float64), [100 / 3, 200 / 3])
     return [int(length > low) + int(length > high) for length in lengths]
-
-
-def _around(value: float, variance: float, n: int) -> ShareEstimate:
-    if value != value:
-        return NOTHING
-    half = Z95 * sqrt(max(0.0, variance))
-    return ShareEstimate(value, max(0.0, value - half), min(1.0, value + half), n)
-
-
-def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:
-    """Returns the AUROC and its variance; ``nan`` without a pair."""
-    if not good or not bad:
-        return nan, nan
-    higher, lower = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
-    of_good, of_bad = _placed(higher, lower), _placed(lower, higher)
-    return float(of_good.mean()), _spread(of_good) + _spread(of_bad)
 
 
 def _placed(values: Numbers, among: Numbers) -> Numbers:

@@ -72,30 +72,6 @@ def arm(environ: Mapping[str, str]) -> None:
 
 def reach(name: str) -> None:
     """Marks a fail point: acts if the point is armed and due, else does nothing. Any thread."""
-    if _armed:
-        _reached(name)
-
-
-def reach_over(name: str, about: str) -> None:
-    """Does what :func:`reach` does, at one of many things: ``about`` says which. Any thread."""
-    point = _armed.get(name)
-    if point is not None and point.about and about.startswith(point.about):
-        _reached(name)
-
-
-def lasting(value: str) -> str:
-    """Returns what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
-    return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
-
-
-def reach_soon(name: str) -> None:
-    """Does what :func:`reach` does, a few milliseconds later on the running event loop: what was just returned is on
-    its way by then."""
-    if name in _armed:
-        asyncio.get_running_loop().call_later(_HANDED_OVER_S, _reached, name)
-
-
-def _reached(name: str) -> None:
     point = _armed.get(name)
     if point is None:
         return
@@ -110,6 +86,25 @@ def _reached(name: str) -> None:
         raise FailPointError(name)
     else:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reach_over(name: str, about: str) -> None:
+    """Does what :func:`reach` does, at one of many things: ``about`` says which. Any thread."""
+    point = _armed.get(name)
+    if point is not None and point.about and about.startswith(point.about):
+        reach(name)
+
+
+def lasting(value: str) -> str:
+    """Returns what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
+    return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
+
+
+def reach_soon(name: str) -> None:
+    """Does what :func:`reach` does, a few milliseconds later on the running event loop: what was just returned is on
+    its way by then."""
+    if name in _armed:
+        asyncio.get_running_loop().call_later(_HANDED_OVER_S, reach, name)
 
 
 _armed: dict[str, _Point] = {}

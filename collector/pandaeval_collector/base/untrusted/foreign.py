@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -26,44 +27,30 @@ _DEPTH, _MOST = 4, 2
 def plain_error(text: str) -> str:
     """Shortens an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
     it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
-    line = unwrapped(" ".join(_without_stack(text).split()))
+    before, stack, after = text.partition(_TRACEBACK)
+    if stack:
+        lines = [line for line in after.splitlines() if line.strip()]
+        text = before if before.strip() else lines[-1] if len(lines) > 1 else text
+    line = unwrapped(" ".join(text.split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def unwrapped(line: str) -> str:
     """Replaces an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
-    if brace and (said := ": ".join(_said(_object(line[len(before) :])))):
+    held, text = None, line[len(before) :]
+    for read in (json.loads, ast.literal_eval) if brace and len(text) <= _LONGEST_OBJECT else ():
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            held = read(text)
+            break
+    texts = dict.fromkeys(_texts(held, _DEPTH))
+    if said := ": ".join([" ".join(text.split()) for text in texts][:_MOST]):
         return f"{before.rstrip()} {said}" if before.strip() else said
     return line
 
 
-def _without_stack(text: str) -> str:
-    before, stack, after = text.partition(_TRACEBACK)
-    if not stack:
-        return text
-    lines = [line for line in after.splitlines() if line.strip()]
-    return before if before.strip() else lines[-1] if len(lines) > 1 else text
-
-
-def _object(text: str) -> Any:
-    if len(text) > _LONGEST_OBJECT:
-        return None
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-    return None
-
-
-def _said(value: Any) -> list[str]:
-    """Returns the first few different texts that say what went wrong, outermost first."""
-    found = dict.fromkeys(_texts(value, _DEPTH))
-    return [" ".join(text.split()) for text in found][:_MOST]
-
-
 def _texts(value: Any, depth: int) -> Iterator[str]:
+    """Yields the texts that say what went wrong, outermost first."""
     if not isinstance(value, dict) or depth == 0:
         return
     for key in _SAYS:

@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -20,7 +20,10 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 _OWN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What the shell opened for a command, such as ``<(zcat FILE)``."""
 _NO_FILE = "is a pipe or a device and no file; write what it gives into a file first"
-_TOO_LONG = "holds more than {} MiB; is it the right file?"
+
+
+class TooLongError(OSError):
+    """A file holds more than it may."""
 
 
 def open_given(path: Path | str) -> BinaryIO:
@@ -43,12 +46,12 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """Returns the content of a file of at most ``most`` bytes. Raises ``OSError`` as :func:`open_given` does, also for
-    a larger one."""
+    """Returns the content of a file of at most ``most`` bytes, and reads no more: it may be a device, or grow. Raises
+    ``OSError`` as :func:`open_given` does, and :class:`TooLongError`."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:
-        raise OSError(errno.EFBIG, _TOO_LONG.format(most >> 20), str(path))
+        raise TooLongError(errno.EFBIG, f"holds more than {most >> 20} MiB; is it the right file?", str(path))
     return held
 
 
@@ -64,10 +67,10 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
     name = "standard input" if str(path) == STDIN else str(path)
     try:
         if str(path) == STDIN:
-            yield from results_of(_lines(sys.stdin), name)
+            yield from results_of(sys.stdin, name)
         else:
             with io.TextIOWrapper(open_given(path), encoding="utf-8-sig") as file:
-                yield from results_of(_lines(file), name)
+                yield from results_of(file, name)
     except OSError as error:
         cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
         raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
@@ -75,27 +78,18 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
         raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
 
 
-def _lines(file: TextIO) -> Iterator[str]:
-    """Yields lines. One that is too long comes in parts, which are no results."""
-    return iter(lambda: file.readline(_MOST_OF_A_LINE), "")
-
-
-def results_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    """Reads results from lines of text; ``name``: what to call their source."""
-    for number, text in enumerate(lines, 1):
-        if text.strip():
-            yield _result(text, name, number)
-
-
-def _result(text: str, name: str, line: int) -> dict[str, Any]:
-    try:
-        result = orjson.loads(text)
-        texts = isinstance(result, dict) and all(isinstance(result.get(key), str) for key in _TEXTS)
-        if not texts or not isinstance(result.get("revision"), int | None):
-            raise ValueError
-    except ValueError:
-        raise UserError(
-            one_printable_line(f"{name}, line {line}: no result; `pandaeval evaluate --format json` writes such lines")
-        ) from None
-    found: dict[str, Any] = result
-    return found
+def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
+    """Reads results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
+    which are no results."""
+    for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
+        if not text.strip():
+            continue
+        try:
+            result = orjson.loads(text)
+            texts = isinstance(result, dict) and all(isinstance(result.get(key), str) for key in _TEXTS)
+            if not texts or not isinstance(result.get("revision"), int | None):
+                raise ValueError
+        except ValueError:
+            cure = "`pandaeval evaluate --format json` writes such lines"
+            raise UserError(one_printable_line(f"{name}, line {number}: no result; {cure}")) from None
+        yield result

@@ -14,6 +14,8 @@ HIDING = (
 """Characters, for a pattern's class, without a shape of their own, which separate, reorder or tag others."""
 INVISIBLE = f"\u200c\u200d{HIDING}"
 """The characters of :data:`HIDING`, and those that join letters and pictures to one."""
+UNSEEN = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
+"""Those, and signs that look like a blank or choose the form of the sign before them."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
 """:data:`INVISIBLE`, control characters (C0 but tabs and line feeds, DEL, C1), line separators and lone surrogates."""
 UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
@@ -37,7 +39,12 @@ def one_printable_line(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Writes unsafe characters of JSON text as JSON escapes them (``\\u202e``): parsed, it has the same values."""
-    return _UNSAFE.sub(_json_escaped, text)
+
+    def escaped(found: re.Match[str]) -> str:
+        units = found[0].encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+    return _UNSAFE.sub(escaped, text)
 
 
 def is_printable(text: str) -> bool:
@@ -47,11 +54,6 @@ def is_printable(text: str) -> bool:
 
 def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
-def _json_escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def clean(text: str) -> str:

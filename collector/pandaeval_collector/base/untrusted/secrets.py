@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import re
 
-from pandaeval_collector.base.untrusted.printable import INVISIBLE
+from pandaeval_collector.base.untrusted.printable import UNSEEN
 
 # Secrets without a shape of their own, known by the name that stands before them: ``password: x``, ``TOKEN=x``,
 # ``"apiKey": "x"``, ``--password x``, ``<secret>x</secret>``; in YAML, JSON (also within JSON), environments and
@@ -123,14 +123,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple
         ("jwt", ("eyj",), _BOUNDARY + r"eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}", 0, ""),
         (
             "aws key",
-            (
-                "akia",
-                "asia",
-                "abia",
-                "acca",
-                "aroa",
-                "aida",
-            ),
+            ("akia", "asia", "abia", "acca", "aroa", "aida"),
             _BOUNDARY + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])",
             0,
             "",
@@ -149,26 +142,14 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple
         ("slack webhook", ("hooks.slack.com",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}", 0, ""),
         ("anthropic key", ("sk-ant-",), _BOUNDARY + r"sk-ant-[A-Za-z0-9_-]{20,}", 0, ""),
         ("openai key", ("sk-",), _BOUNDARY + r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}", 0, ""),
-        (
-            "stripe key",
-            (
-                "_live_",
-                "_test_",
-            ),
-            _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",
-            0,
-            "",
-        ),
+        ("stripe key", ("_live_", "_test_"), _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}", 0, ""),
         ("hugging face token", ("hf_",), _BOUNDARY + r"hf_[A-Za-z0-9]{30,}", 0, ""),
         ("npm token", ("npm_",), _BOUNDARY + r"npm_[A-Za-z0-9]{36}", 0, ""),
         ("pypi token", ("pypi-",), _BOUNDARY + r"pypi-[A-Za-z0-9_-]{40,}", 0, ""),
         ("sendgrid key", ("sg.",), _BOUNDARY + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 0, ""),
         (
             "azure key",
-            (
-                "accountkey",
-                "sharedaccess",
-            ),
+            ("accountkey", "sharedaccess"),
             r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}",
             0,
             r"\1",
@@ -207,10 +188,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple
         ("cookie", ("cookie",), r"(--cookie[ =]\\*[\"']?)[^\s\"'\\]+", re.IGNORECASE, r"\1"),
         (
             "session",
-            (
-                "sess",
-                "connect.sid",
-            ),
+            ("sess", "connect.sid"),
             r"(\b(?:JSESSIONID|PHPSESSID|ASPSESSIONID[A-Z]{0,16}|ASP\.NET_SessionId|connect\.sid|laravel_session|sessionid)"
             r"\s?=\s?)(?!\[secret)[^\s;,&\"'\\]{4,}",
             re.IGNORECASE,
@@ -225,13 +203,12 @@ _DEEPEST = 4
 """Most layers of base64 that are decoded."""
 _BASIC = re.compile(r"(\bbasic\s{1,4})([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
-_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 
 
 def redact(text: str) -> str:
     """Replaces every secret that has a known shape by its kind; takes characters that nobody sees, which could hide
     one, out first."""
-    return _deeply(_INVISIBLE.sub("", text), 0)
+    return _deeply(UNSEEN.sub("", text), 0)
 
 
 def _deeply(text: str, layer: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pandaeval_collector.base.untrusted.printable import INVISIBLE
+from pandaeval_collector.base.untrusted.printable import UNSEEN
 
 _LONGEST = 200
 """Most characters of a text made of tokens alone, blanks at the ends apart."""
@@ -13,7 +13,6 @@ _LOOK = 400
 """How many first characters are looked at before the rest: nearly every text with content shows it there."""
 _WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")
 """How nearly every text with content begins: small letters without the mark of a token before them."""
-_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 _CONTROL = re.compile(
     r"<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>(?:system|user|assistant)?"  # <|im_end|>, <｜end▁of▁sentence｜>
     r"|</?(?:s|bos|eos|eot|unk|pad|end|stop|start_of_turn|end_of_turn|end_of_text|endoftext|im_start|im_end)/?>"
@@ -32,7 +31,7 @@ def says_something(text: str | None) -> bool:
         return True
     if len(text) > _LOOK and says_something(text[:_LOOK]):
         return True
-    seen = _INVISIBLE.sub("", text).strip()
+    seen = UNSEEN.sub("", text).strip()
     if len(seen) <= _LONGEST:
         seen = _CONTROL.sub("", seen)
     return any(sign.isalnum() or unicodedata.category(sign) == "So" for sign in seen)
@@ -47,5 +46,5 @@ def is_control(text: str | None) -> bool:
     """Returns whether a text holds control tokens and says nothing besides."""
     if not text or _WORDS.match(text) is not None:
         return False
-    seen = _INVISIBLE.sub("", text).strip()
+    seen = UNSEEN.sub("", text).strip()
     return len(seen) <= _LONGEST and _CONTROL.search(seen) is not None and not says_something(seen)

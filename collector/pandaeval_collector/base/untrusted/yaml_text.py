@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
-
-from pandaeval_collector.base.untrusted.given_files import open_given
 
 Place = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
@@ -29,20 +26,6 @@ WORDS = tuple(
     )
 )
 """The unquoted words that are no texts: tag, pattern, first characters."""
-
-
-class TooLongError(Exception):
-    """A file holds more than it may."""
-
-
-def read_text(path: Path, most: int) -> str:
-    """Reads the UTF-8 text of a file of at most ``most`` bytes, and no more: the file may be a device, or grow. Raises
-    :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
-    with open_given(path) as file:
-        held = file.read(most + 1)
-    if len(held) > most:
-        raise TooLongError
-    return held.decode("utf-8-sig")
 
 
 class BadTextError(Exception):

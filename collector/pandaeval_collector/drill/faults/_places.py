@@ -43,6 +43,20 @@ def last_change(subject: Subject) -> int:
     return len(calls) - 1
 
 
+def chosen_argument(
+    subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall, str], bool]
+) -> tuple[int, ToolCall, str]:
+    """Returns the index of a call, the call, and the name of one of its arguments that fit, by call and name. Raises
+    :class:`NotApplicableError`: there is no ``what``."""
+
+    def names(call: ToolCall) -> list[str]:
+        return [name for name in call.arguments if fits(call, name)] if with_arguments(call) else []
+
+    index = chosen(subject, rng, what, lambda call: bool(names(call)))
+    call = subject.trace.tool_calls[index]
+    return index, call, rng.choice(names(call))
+
+
 def with_arguments(call: ToolCall) -> bool:
     """Returns whether the call's arguments were captured as an object that is not empty."""
     return isinstance(call.arguments, dict) and bool(call.arguments)
@@ -106,11 +120,6 @@ def scrambled(old: str, rng: Random) -> str:
     """Returns a value with other digits and letters in the same places; words of three letters or more stay."""
     keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
     kept = {at for start, end in keep for at in range(start, end)}
-    return "".join(each if at in kept else _other(each, rng) for at, each in enumerate(old))
-
-
-def _other(each: str, rng: Random) -> str:
-    for alphabet in (string.digits, string.ascii_uppercase, string.ascii_lowercase):
-        if each in alphabet:
-            return rng.choice(alphabet)
-    return each
+    alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)
+    own = [next((alphabet for alphabet in alphabets if each in alphabet), "") for each in old]
+    return "".join(rng.choice(own[at]) if own[at] and at not in kept else each for at, each in enumerate(old))

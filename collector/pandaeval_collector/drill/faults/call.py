@@ -9,7 +9,15 @@ from typing import Any
 
 from pandaeval_collector.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
 from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject, spelled
-from pandaeval_collector.drill.faults._places import changes, chosen, scrambled, specific, unknown, with_arguments
+from pandaeval_collector.drill.faults._places import (
+    changes,
+    chosen,
+    chosen_argument,
+    scrambled,
+    specific,
+    unknown,
+    with_arguments,
+)
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -38,22 +46,15 @@ def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
     if last is None or said is None or len(said.split()) < _LEAST_WORDS:
         raise NotApplicableError("the user's last message was not captured, or is too short to be told from others")
 
-    def used(call: ToolCall) -> list[str]:
-        return [held for held in call.arguments.values() if isinstance(held, str) and _CODE.fullmatch(held)]
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        return call.start_ns >= last.start_ns and isinstance(held, str) and _CODE.fullmatch(held) is not None
 
-    def fits(call: ToolCall) -> bool:
-        return with_arguments(call) and call.start_ns >= last.start_ns and bool(used(call))
-
-    call = subject.trace.tool_calls[
-        chosen(subject, rng, "call with a number or code as argument in its last turn", fits)
-    ]
-    old = rng.choice(used(call))
+    _, call, key = chosen_argument(subject, rng, "call with a number or code as argument in its last turn", fits)
+    old = call.arguments[key]
     new = unknown(subject, rng, old, scrambled)
     corrected = f"{said}\nAnd one correction: it is not {old}. It is {new}."
-    return _told(said, corrected, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
 
-
-def _told(said: str, corrected: str, what: str) -> CustomEdit:
     def change(raw: RawTrace, before: Trace) -> None:
         raw.rewrite(text_change(said, corrected))
 
@@ -62,7 +63,7 @@ def _told(said: str, corrected: str, what: str) -> CustomEdit:
         heard = [turn.user for turn in after.turns] == [*(turn.user for turn in before.turns[:-1]), corrected]
         return same and heard and after.output == before.output
 
-    return CustomEdit(change, test, what)
+    return CustomEdit(change, test, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
 
 
 _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
@@ -70,12 +71,8 @@ _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     known = {tool.name for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
-    index = chosen(
-        subject,
-        rng,
-        "call of a tool whose arguments are defined",
-        lambda call: with_arguments(call) and call.name in known,
-    )
+    what = "call of a tool whose arguments are defined"
+    index = chosen(subject, rng, what, lambda call: with_arguments(call) and call.name in known)
     call, key = subject.trace.tool_calls[index], rng.choice(_MADE_UP)
     return ArgumentsEdit(index, {**call.arguments, key: True}, f"{call.name} with {key}")
 
@@ -105,29 +102,19 @@ def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
 def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
     """Swaps a call and a later one whose arguments use what only the first one's result told."""
     calls = subject.trace.tool_calls
-    pairs = [
-        (first, then)
-        for first, told in enumerate(calls)
-        for then in range(first + 1, len(calls))
-        if _differ(told, calls[then]) and _rests_on(subject, first, then)
-    ]
+    whole = [call.has_result and with_arguments(call) for call in calls]
+    pairs = []
+    for first, one in enumerate(calls):
+        told, before = spelled(one.result), "\n".join(_said(subject, first))
+        for then, other in enumerate(calls[first + 1 :], first + 1):
+            # messages that speak of the two can be told apart
+            apart = one.name != other.name and told != spelled(other.result)
+            news = (each in told and each not in before for each in specific(spelled(other.arguments)))
+            if apart and whole[first] and whole[then] and any(news):
+                pairs.append((first, then))
     if not pairs:
         raise NotApplicableError("no call is made with what only an earlier call's result told")
-    first, then = rng.choice(pairs)
-    return _swapped(subject.trace, first, then)
-
-
-def _differ(one: ToolCall, other: ToolCall) -> bool:
-    """Returns whether messages that speak of two calls can be told apart."""
-    apart = one.name != other.name and spelled(one.result) != spelled(other.result)
-    return apart and with_arguments(one) and with_arguments(other) and one.has_result and other.has_result
-
-
-def _rests_on(subject: Subject, first: int, then: int) -> bool:
-    calls = subject.trace.tool_calls
-    told = spelled(calls[first].result)
-    before = "\n".join(_said(subject, first))
-    return any(each in told and each not in before for each in specific(spelled(calls[then].arguments)))
+    return _swapped(subject.trace, *rng.choice(pairs))
 
 
 def _said(subject: Subject, first: int) -> Iterator[str]:
@@ -160,32 +147,22 @@ def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
         ToolNameEdit(then, one.name, what).write(raw, before)
 
     def test(before: Trace, after: Trace) -> bool:
-        wanted = [*map(_facts, before.tool_calls)]
+        runs = (before.tool_calls, after.tool_calls)
+        wanted, there = ([(call.name, call.arguments, call.result) for call in calls] for calls in runs)
         wanted[first], wanted[then] = wanted[then], wanted[first]
-        return [*map(_facts, after.tool_calls)] == wanted and after.output == before.output
+        return there == wanted and after.output == before.output
 
     return CustomEdit(change, test, what)
-
-
-def _facts(call: ToolCall) -> tuple[Any, ...]:
-    return call.name, call.arguments, call.result
 
 
 def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     """Replaces the value of one argument that holds digits by a made-up one."""
 
-    def specific(call: ToolCall) -> list[str]:
-        return [
-            key
-            for key, held in call.arguments.items()
-            if isinstance(held, str) and 4 <= len(held) <= 60 and any(map(str.isdigit, held))
-        ]
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        return isinstance(held, str) and 4 <= len(held) <= 60 and any(map(str.isdigit, held))
 
-    index = chosen(
-        subject, rng, "call with a specific argument", lambda call: with_arguments(call) and bool(specific(call))
-    )
-    call = subject.trace.tool_calls[index]
-    key = rng.choice(specific(call))
+    index, call, key = chosen_argument(subject, rng, "call with a specific argument", fits)
     new = unknown(subject, rng, call.arguments[key], scrambled)
     return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
 

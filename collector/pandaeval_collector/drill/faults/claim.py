@@ -10,11 +10,11 @@ from pandaeval_collector.drill.fault import Fault, Subject, spelled
 from pandaeval_collector.drill.faults._places import (
     changes,
     chosen,
+    chosen_argument,
     last_change,
     scrambled,
     specific,
     unknown,
-    with_arguments,
 )
 from pandaeval_collector.drill.raw import rewritten
 from pandaeval_otel.model import ToolCall
@@ -28,19 +28,12 @@ def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     """Makes a changing call with a value other than the one that the answer names."""
     answer, changing = subject.answer, changes(subject)
 
-    def named(call: ToolCall) -> list[str]:
-        return [
-            key
-            for key, held in call.arguments.items()
-            if isinstance(held, str | int) and any(map(str.isdigit, spelled(held))) and spelled(held) in answer
-        ]
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        named = isinstance(held, str | int) and any(map(str.isdigit, spelled(held))) and spelled(held) in answer
+        return named and changing(call)
 
-    def fits(call: ToolCall) -> bool:
-        return with_arguments(call) and changing(call) and bool(named(call))
-
-    index = chosen(subject, rng, "changing call with a value that the answer names", fits)
-    call = subject.trace.tool_calls[index]
-    key = rng.choice(named(call))
+    index, call, key = chosen_argument(subject, rng, "changing call with a value that the answer names", fits)
     old = call.arguments[key]
     new = unknown(subject, rng, spelled(old), scrambled)
     made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
@@ -59,16 +52,14 @@ def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
     index = chosen(subject, rng, "result that alone holds a value of the answer", lambda call: bool(told(call)))
     old = rng.choice(told(subject.trace.tool_calls[index]))
     new = unknown(subject, rng, old, scrambled)
-    result = rewritten(
-        subject.trace.tool_calls[index].result,
-        lambda held: held.replace(old, new) if isinstance(held, str) and old in held else _number(held, old, new),
-    )
+
+    def other(held: Any) -> Any:
+        if type(held) in (int, float):
+            return type(held)(new) if str(held) == old else held
+        return held.replace(old, new) if isinstance(held, str) and old in held else held
+
+    result = rewritten(subject.trace.tool_calls[index].result, other)
     return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
-
-
-def _number(held: Any, old: str, new: str) -> Any:
-    is_it = type(held) in (int, float) and str(held) == old
-    return type(held)(new) if is_it else held
 
 
 _ERRORS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -11,9 +11,9 @@ from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, w
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
 from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject
-from pandaeval_collector.drill.faults._places import AMOUNT, DATE, chosen, with_arguments
+from pandaeval_collector.drill.faults._places import AMOUNT, DATE, chosen, chosen_argument, with_arguments
 from pandaeval_collector.drill.raw import RawTrace, rewritten
-from pandaeval_otel.model import Kind, Span, ToolCall, Trace
+from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _FEW = 5
 
@@ -57,13 +57,14 @@ def _done(trace: Trace) -> tuple[object, ...]:
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
     """Removes the answer from the spans, and lets those that held it or ended last end in an error."""
-    answer, error = (
-        subject.answer,
-        rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer")),
-    )
+    answer = subject.answer
+    error = rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer"))
+
+    def without(held: Any) -> Any:
+        return None if isinstance(held, str) and answer in held else held
 
     def change(raw: RawTrace, trace: Trace) -> None:
-        raw.strip(lambda held: rewritten(held, lambda each: None if _is(each, answer) else each) is not held)
+        raw.strip(lambda held: rewritten(held, without) is not held)
         end = max(span.end_time_unix_nano for span in raw.spans())
         for span in raw.spans():
             if span.span_id.hex() in raw.touched or span.end_time_unix_nano == end:
@@ -72,10 +73,6 @@ def crash(subject: Subject, rng: Random) -> CustomEdit:
                 raw.touched.add(span.span_id.hex())
 
     return CustomEdit(change, lambda before, after: after.error is not None and not after.output, error)
-
-
-def _is(held: object, answer: str) -> bool:
-    return isinstance(held, str) and answer in held
 
 
 def earlier_answer(subject: Subject, rng: Random) -> AnswerEdit:
@@ -105,7 +102,12 @@ _ERROR = (
 def failing_code(subject: Subject, rng: Random) -> CustomEdit:
     """Makes a model write its code 3 to 6 times, with another message and other names each time; all but the last fail
     alike."""
-    steps = [step for span in subject.trace.spans if (step := _step(span)) is not None]
+    steps = []
+    for span in subject.trace.spans:
+        if span.kind is Kind.LLM and span.output and span.input:
+            codes, seen = written(span.output), observed(span.input)
+            if codes and codes[0].strip() and seen:
+                steps.append((span, codes[0], seen))
     if not steps:
         raise NotApplicableError("no model wrote code after it had observed what other code did")
     span, code, seen = rng.choice(steps)
@@ -126,14 +128,6 @@ def failing_code(subject: Subject, rng: Random) -> CustomEdit:
         return failed == times and after.output == before.output
 
     return CustomEdit(change, test, f"code run {times} times with the same error")
-
-
-def _step(span: Span) -> tuple[Span, str, str] | None:
-    """Returns a model call that writes code, its code, and what the model observed before; ``None`` for other spans."""
-    if span.kind is not Kind.LLM or not span.output or not span.input:
-        return None
-    code, seen = written(span.output), observed(span.input)
-    return (span, code[0], seen) if code and code[0].strip() and seen else None
 
 
 def _edited(code: str, number: int) -> str:
@@ -212,14 +206,11 @@ _WORDS = ("please", "now", "again", "details", "full", "all", "info")
 def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
     """Repeats a call whose text argument gains a word each time; its result stays."""
 
-    def worded(call: ToolCall) -> list[str]:
-        return [key for key, held in call.arguments.items() if isinstance(held, str) and " " in held.strip()]
+    def fits(call: ToolCall, key: str) -> bool:
+        return isinstance(call.arguments[key], str) and " " in call.arguments[key].strip()
 
-    index = chosen(
-        subject, rng, "call with words as argument", lambda call: with_arguments(call) and bool(worded(call))
-    )
-    call = subject.trace.tool_calls[index]
-    key, rounds = rng.choice(worded(call)), rng.randint(3, 8)
+    index, call, key = chosen_argument(subject, rng, "call with words as argument", fits)
+    rounds = rng.randint(3, 8)
 
     def reword(arguments: dict[str, Any], number: int) -> dict[str, Any]:
         return {**arguments, key: f"{arguments[key]} {_WORDS[number - 1]}"}
@@ -250,18 +241,9 @@ def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
     right = target(call) or ""
     known = {agent for each in (*subject.earlier, trace) for agent in each.agents}
     wrong = rng.choice(sorted(known - {right, call.agent, ""}) or _ELSEWHERE)
-    return _handed_over(index, _renames(call, right, wrong), f"{call.name} hands over to {wrong} instead of {right}")
-
-
-def _renames(call: ToolCall, right: str, wrong: str) -> dict[str, str]:
-    """Returns what to rename: the agent, and a tool that is named after it."""
-    old = _plain(right)
-    by_name = _plain(call.name).endswith(old)
-    return {right: wrong, **({call.name: f"{call.name[: -len(old)]}{_plain(wrong)}"} if by_name else {})}
-
-
-def _handed_over(index: int, renames: Mapping[str, str], what: str) -> CustomEdit:
-    (right, wrong), *_ = renames.items()
+    old, renames = _plain(right), {right: wrong}
+    if _plain(call.name).endswith(old):  # a tool that is named after the agent
+        renames[call.name] = f"{call.name[: -len(old)]}{_plain(wrong)}"
 
     def rename(held: Any) -> Any:
         return renames.get(held, held) if isinstance(held, str) else held
@@ -272,12 +254,12 @@ def _handed_over(index: int, renames: Mapping[str, str], what: str) -> CustomEdi
             span.name = span.name.replace(right, wrong)
 
     def test(before: Trace, after: Trace) -> bool:
-        call, calls = before.tool_calls[index], after.tool_calls
+        calls = after.tool_calls
         told = calls[index].name == rename(call.name) and calls[index].arguments == rewritten(call.arguments, rename)
         there = right not in after.agents and wrong in after.agents and len(calls) == len(before.tool_calls)
         return told and there and after.output == before.output
 
-    return CustomEdit(change, test, what)
+    return CustomEdit(change, test, f"{call.name} hands over to {wrong} instead of {right}")
 
 
 def _plain(name: str) -> str:

@@ -134,39 +134,23 @@ def wrong_unit(subject: Subject, rng: Random) -> AnswerEdit:
 
 FAULTS = {
     "invented_amount": Fault(
-        "value",
-        "The answer names an amount of money that stands nowhere.",
-        replaced(AMOUNT, "amount", other_amount),
+        "value", "The answer names an amount of money that stands nowhere.", replaced(AMOUNT, "amount", other_amount)
     ),
-    "invented_date": Fault(
-        "value",
-        "The answer names a date that stands nowhere.",
-        replaced(DATE, "date", other_date),
-    ),
+    "invented_date": Fault("value", "The answer names a date that stands nowhere.", replaced(DATE, "date", other_date)),
     "invented_identifier": Fault(
-        "value",
-        "The answer names an identifier that stands nowhere.",
-        replaced(IDENTIFIER, "identifier", scrambled),
+        "value", "The answer names an identifier that stands nowhere.", replaced(IDENTIFIER, "identifier", scrambled)
     ),
     "invented_name": Fault(
-        "value",
-        "The answer names somebody or something that nobody mentioned.",
-        replaced(NAME, "name", other_name),
+        "value", "The answer names somebody or something that nobody mentioned.", replaced(NAME, "name", other_name)
     ),
     "invented_time": Fault(
-        "value",
-        "The answer names a time of day that stands nowhere.",
-        replaced(TIME, "time of day", other_time),
+        "value", "The answer names a time of day that stands nowhere.", replaced(TIME, "time of day", other_time)
     ),
     "invented_url": Fault(
-        "value",
-        "The answer names a web or mail address that stands nowhere.",
-        replaced(URL, "address", other_address),
+        "value", "The answer names a web or mail address that stands nowhere.", replaced(URL, "address", other_address)
     ),
     "off_by_one_day": Fault(
-        "value",
-        "A date in the answer is off by one day, and stands nowhere.",
-        replaced(DATE, "date", next_day),
+        "value", "A date in the answer is off by one day, and stands nowhere.", replaced(DATE, "date", next_day)
     ),
     "stale_value": Fault("value", "The answer names a value of an earlier turn instead of this one's.", stale_value),
     "swapped_values": Fault("value", "Two values in the answer stand in each other's place.", swapped_values),

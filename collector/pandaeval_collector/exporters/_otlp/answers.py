@@ -82,7 +82,13 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
     """Returns the error to raise for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
-        return RetryLaterError(text, _retry_after(headers.get("retry-after", "")))
+        after = headers.get("retry-after", "")
+        if after.strip().isdecimal():
+            return RetryLaterError(text, _pause(float(after)))
+        try:
+            return RetryLaterError(text, _pause((parsedate_to_datetime(after) - datetime.now(UTC)).total_seconds()))
+        except (TypeError, ValueError):  # no date either
+            return RetryLaterError(text)
     if status in _LOCKED_OUT_STATUSES:
         return RetryLaterError(f"{text}; {_CURE}", _LOCKED_OUT_PAUSE_S)
     if status in _NOT_SERVED_STATUSES:
@@ -115,16 +121,6 @@ def _retry_info(trailers: Iterable[tuple[str, str | bytes]]) -> float | None:
                 if detail.Unpack(info):
                     return _pause(info.retry_delay.ToNanoseconds() / 1e9)
     return None
-
-
-def _retry_after(value: str) -> float | None:
-    """Returns the seconds that a ``retry-after`` header asks for, as a number or a date; ``None`` for neither."""
-    if value.strip().isdecimal():
-        return _pause(float(value))
-    try:
-        return _pause((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
 
 
 def _pause(seconds: float) -> float:

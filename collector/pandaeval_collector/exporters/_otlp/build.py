@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
 from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport, Transport
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._otlp.transport import Envelope, SignalTarget, Trust, target
+from pandaeval_collector.exporters._otlp.transport import Envelope, Trust, target
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Row, Sent, Surroundings
-from pandaeval_collector.exporters.otlp import SIGNALS, Otlp, OtlpSignal, Signal
+from pandaeval_collector.exporters.otlp import SIGNALS, Otlp
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 
 _MAX_ROWS = 512
@@ -68,10 +68,13 @@ def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating
     """Makes one exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
+    headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""
     for signal in SIGNALS:
-        where = _target(settings, signal, around)
-        if where is None:
+        endpoint, own = settings.endpoint_of(signal), getattr(settings, signal)
+        if endpoint is None:
             continue
+        own_path = own.endpoint is not None
+        where = target(endpoint, signal, settings.protocol, settings.insecure, headers=headers, own_path=own_path)
         transport = GrpcTransport(where, signal, trust) if settings.protocol == "grpc" else HttpTransport(where, trust)
         if signal == "metrics":
             # A little less than the interval: timers are not exact, and one zero is enough.
@@ -79,14 +82,3 @@ def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating
             yield MetricsExporter(transport, envelope, series, around.telemetry, interval)
         else:
             yield ItemExporter(signal, transport, envelope)
-
-
-def _target(settings: Otlp, signal: Signal, around: Surroundings) -> SignalTarget | None:
-    endpoint = settings.endpoint_of(signal)
-    if endpoint is None:
-        return None
-    headers = around.environ.get(settings.headers_env, "") if settings.headers_env else ""
-    own: OtlpSignal = getattr(settings, signal)
-    return target(
-        endpoint, signal, settings.protocol, settings.insecure, headers=headers, own_path=own.endpoint is not None
-    )

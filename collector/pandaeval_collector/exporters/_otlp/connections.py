@@ -127,9 +127,14 @@ class HttpTransport(Transport):
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 async with self._client.stream("POST", self._target.url, content=body) as response:
-                    if response.is_success:
-                        return await _read(response)
-                    raise http_error(response.status_code, response.headers)
+                    if not response.is_success:
+                        raise http_error(response.status_code, response.headers)
+                    answer = b""
+                    async for part in response.aiter_raw():
+                        answer += part
+                        if len(answer) > MAX_RESPONSE_BYTES:
+                            return b""  # the request was taken, whatever is said of it
+                    return answer
         except (httpx.HTTPError, TimeoutError) as error:
             if self._target.secure:
                 await self._renew()
@@ -140,13 +145,3 @@ class HttpTransport(Transport):
         if self._client is not None:
             client, self._client = self._client, None
             await client.aclose()
-
-
-async def _read(response: httpx.Response) -> bytes:
-    """Returns the body of an answer, empty if it is too long: the request was taken either way."""
-    body = b""
-    async for part in response.aiter_raw():
-        body += part
-        if len(body) > MAX_RESPONSE_BYTES:
-            return b""
-    return body

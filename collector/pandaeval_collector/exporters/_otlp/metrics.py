@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
@@ -21,7 +22,7 @@ from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, Otlp
 from pandaeval_collector.exporters._otlp.connections import Transport
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
-from pandaeval_collector.store.series import Exemplar, Point
+from pandaeval_collector.store.series import Point
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 _MAX_POINTS = 500
@@ -35,49 +36,37 @@ def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
         match instrument.kind:
             case "histogram":
                 metric.histogram.aggregation_temporality = _CUMULATIVE
-                metric.histogram.data_points.extend(_histogram(point, now_ns) for point in group)
+                metric.histogram.data_points.extend(_data_point(point, now_ns) for point in group)
             case "counter":
                 metric.sum.aggregation_temporality = _CUMULATIVE
                 metric.sum.is_monotonic = True
-                metric.sum.data_points.extend(_number(point, now_ns) for point in group)
+                metric.sum.data_points.extend(_data_point(point, now_ns) for point in group)
             case _:
-                metric.gauge.data_points.extend(_number(point, now_ns) for point in group)
+                metric.gauge.data_points.extend(_data_point(point, now_ns) for point in group)
         yield metric.SerializeToString()
 
 
-def _histogram(point: Point, now_ns: int) -> HistogramDataPoint:
+def _data_point(point: Point, now_ns: int) -> Any:
+    kind = point.instrument.kind
+    common: Any = {
+        "attributes": [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in point.attributes],
+        "start_time_unix_nano": 0 if kind == "gauge" else point.start_ns,
+        "time_unix_nano": max(now_ns, point.start_ns),
+        "exemplars": [
+            OtlpExemplar(
+                time_unix_nano=exemplar.time_ns,
+                as_double=exemplar.value,
+                trace_id=bytes.fromhex(exemplar.trace_id),
+                span_id=bytes.fromhex(exemplar.span_id),
+            )
+            for _, exemplar in point.exemplars
+        ],
+    }
+    if kind != "histogram":
+        return NumberDataPoint(as_double=point.total, **common)
+    bounds, counts = point.instrument.bounds, point.buckets
     return HistogramDataPoint(
-        attributes=_attributes(point),
-        start_time_unix_nano=point.start_ns,
-        time_unix_nano=max(now_ns, point.start_ns),
-        count=point.count,
-        sum=point.total,
-        explicit_bounds=point.instrument.bounds,
-        bucket_counts=point.buckets,
-        exemplars=[_exemplar(exemplar) for _, exemplar in point.exemplars],
-    )
-
-
-def _number(point: Point, now_ns: int) -> NumberDataPoint:
-    return NumberDataPoint(
-        attributes=_attributes(point),
-        start_time_unix_nano=point.start_ns if point.instrument.kind == "counter" else 0,
-        time_unix_nano=max(now_ns, point.start_ns),
-        as_double=point.total,
-        exemplars=[_exemplar(exemplar) for _, exemplar in point.exemplars],
-    )
-
-
-def _attributes(point: Point) -> list[KeyValue]:
-    return [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in point.attributes]
-
-
-def _exemplar(exemplar: Exemplar) -> OtlpExemplar:
-    return OtlpExemplar(
-        time_unix_nano=exemplar.time_ns,
-        as_double=exemplar.value,
-        trace_id=bytes.fromhex(exemplar.trace_id),
-        span_id=bytes.fromhex(exemplar.span_id),
+        count=point.count, sum=point.total, explicit_bounds=bounds, bucket_counts=counts, **common
     )
 
 
@@ -123,7 +112,7 @@ class MetricsExporter:
     async def _send(self, points: Sequence[Point], now: float) -> None:
         while points and not self._sink.left_alone:
             batch = points[: self._max_points]
-            request = await asyncio.to_thread(self._encoded, batch, now)
+            request = await asyncio.to_thread(self._envelope.request, metrics(batch, int(now * 1e9)))
             try:
                 response = await self._transport.send(request)
             except RefusedError as error:
@@ -136,9 +125,6 @@ class MetricsExporter:
                 self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
                 await self._series.shown(new_ones(batch), now)
             points = points[len(batch) :]
-
-    def _encoded(self, batch: Sequence[Point], now: float) -> bytes:
-        return self._envelope.request(metrics(batch, int(now * 1e9)))
 
     def _count_dropped(self, points: int, reason: str) -> None:
         self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")

@@ -10,11 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import grpc
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
+from pandaeval_collector.exporters._fields import pairs, repeated, tag
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 
@@ -127,23 +127,19 @@ def target(
     if not (own_path and path):
         path = f"{path}/v1/{signal}"
     url = f"{parts.scheme}://{_address(host, port)}{path}"
-    return SignalTarget(host, port, secure, url, (*_credentials(parts.username, parts.password), *_headers(headers)))
+    sent: list[tuple[str, str]] = []
+    if parts.username is not None:
+        token = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        sent.append(("authorization", f"Basic {base64.b64encode(token.encode()).decode()}"))
+    for entry in headers.split(","):
+        name, is_pair, value = entry.partition("=")
+        if is_pair:
+            sent.append((unquote(name.strip()).lower(), unquote(value.strip())))
+    return SignalTarget(host, port, secure, url, tuple(sent))
 
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _credentials(user: str | None, password: str | None) -> tuple[tuple[str, str], ...]:
-    if user is None:
-        return ()
-    token = base64.b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()
-    return (("authorization", f"Basic {token}"),)
-
-
-def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    pairs = (entry.partition("=") for entry in text.split(",") if "=" in entry)
-    return tuple((unquote(name.strip()).lower(), unquote(value.strip())) for name, _, value in pairs)
 
 
 class Envelope:
@@ -156,8 +152,7 @@ class Envelope:
             "service.instance.id": instance_id,
             "service.version": VERSION,
         }
-        pairs = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in facts.items() if value]
-        self._resource = Resource(attributes=pairs).SerializeToString()
+        self._resource = repeated(tag(1), pairs(facts))  # ``Resource.attributes`` of ``opentelemetry-proto``
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.store import WriteSet, outbox_batches
-from pandaeval_collector.store.series import SeriesLabels, added_by, series_rows, shadow_increments
+from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, shadow_increments
 
 _log = logging.getLogger(__name__)
 
@@ -68,9 +68,8 @@ class Emitter:
         """Adds series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
         labels = self._labels
         before = labels.folded
-        added, admitted = added_by(results, counted, labels, first)
-        changes.series.extend(added)
-        changes.labels.extend(admitted)
+        changes.series.extend(series_rows(increments(results, counted, labels, first)))
+        changes.labels.extend(labels.take_new())
         if labels.folded == before:
             return
         self._folded(labels.folded - before)

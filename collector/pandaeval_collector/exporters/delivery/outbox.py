@@ -9,7 +9,6 @@ import functools
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 
 import orjson
 
@@ -72,7 +71,11 @@ class Outlet(ABC):
             while (wait := await self._send(last)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-            wait = self._failed(error)
+            if self._is_up:
+                kind = type(error).__name__
+                _log.warning("%s: no delivery for now, results wait (%s: %s)", self._sink.name, kind, told(error))
+            self._is_up = False
+            return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
         return wait
 
     @contextlib.contextmanager
@@ -91,20 +94,6 @@ class Outlet(ABC):
         self._is_up = True
         self._backoff.succeeded()
 
-    def _failed(self, error: Exception) -> float:
-        """Notes a failure; returns how many seconds to wait before the next try."""
-        if self._is_up:
-            kind = type(error).__name__
-            _log.warning("%s: no delivery for now, results wait (%s: %s)", self._sink.name, kind, told(error))
-        self._is_up = False
-        return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cursor:
-    seq: int = 0
-    position: str = ""
-
 
 class Outbox(Outlet):
     """Feeds one exporter, from the item at which it stopped. Delivers at least once; exactly once if the exporter
@@ -116,16 +105,12 @@ class Outbox(Outlet):
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
         self.source = exporter.source
         self._key = f"cursor:{exporter.name}"
-        self._cursor = _Cursor()
+        self.seq, self._position = 0, ""
+        """The number of the last item that was delivered, or dropped and counted; and what the exporter has to know."""
         reads_results = self.source == "results"
         self._read = (
             store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
         )
-
-    @property
-    def seq(self) -> int:
-        """The number of the last item that was delivered, or dropped and counted."""
-        return self._cursor.seq
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""
@@ -135,19 +120,20 @@ class Outbox(Outlet):
     async def _open(self) -> None:
         stored = self._store.reads.get(self._key)
         if stored is not None:
-            self._cursor = _Cursor(**orjson.loads(stored))
-        begins = await self._exporter.open(self._cursor.position)
-        if stored is None or begins != self._cursor.position:
-            await self._note(_Cursor(self._cursor.seq, begins))
+            cursor = orjson.loads(stored)
+            self.seq, self._position = cursor["seq"], cursor["position"]
+        begins = await self._exporter.open(self._position)
+        if stored is None or begins != self._position:
+            await self._note(self.seq, begins)
 
     async def _send(self, last: bool) -> float | None:
         """Delivers one batch."""
         try:
-            rows = self._read(self._cursor.seq, _BATCH)
+            rows = self._read(self.seq, _BATCH)
         except DamagedError as error:
             _log.error("%s: %s", self._exporter.name, error)
             self._count(Sent(error.items, dropped={"damaged": error.items}))
-            await self._note(_Cursor(error.seq, self._cursor.position))
+            await self._note(error.seq, self._position)
             return None
         if not rows:
             return _POLL_S
@@ -156,12 +142,13 @@ class Outbox(Outlet):
             sent = await self._exporter.export(rows)
         failpoints.reach("after_export")
         self._count(sent)
-        await self._note(_Cursor(rows[sent.rows - 1].seq, sent.position))
+        await self._note(rows[sent.rows - 1].seq, sent.position)
         return None
 
-    async def _note(self, cursor: _Cursor) -> None:
-        self._cursor = cursor
-        await asyncio.wrap_future(self._store.put(self._key, orjson.dumps(asdict(cursor)).decode()))
+    async def _note(self, seq: int, position: str) -> None:
+        self.seq, self._position = seq, position
+        cursor = orjson.dumps({"seq": seq, "position": position}).decode()
+        await asyncio.wrap_future(self._store.put(self._key, cursor))
 
     def _count(self, sent: Sent) -> None:
         way = self._exporter.name.partition(".")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pandaeval_collector.base.result import Result
@@ -17,8 +18,8 @@ class Conclusion(Decision):
 
     results: list[Result] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    left_out: int = 0
-    """Agents' traces that were not asked for, and are not among the runs."""
+    left_out: Collection[str] = ()
+    """Ids of agents' traces that were not asked for, and are not among the runs."""
 
     def decision(self) -> Decision:
         """Returns what the front needs of it."""
@@ -37,7 +38,7 @@ class Conclusion(Decision):
     @property
     def not_genai(self) -> int:
         """The number of decided traces without an agent."""
-        return len(self.changes.traces) - len(self.runs) - len(self.failed) - self.left_out
+        return len(self.changes.traces) - len(self.runs) - len(self.failed) - len(self.left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,16 +27,15 @@ class SignalFacts(TypedDict):
 class TraceFacts:
     """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
     an output; ``said``: whether the output says something; ``embedder``: by which one the answer can be compared,
-    ``None`` where there is nothing to compare. ``loop_evidence``: what the answer was compared with last.
-    ``responses``, ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session,
-    which follows from responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change
-    something, and did in this trace. ``turns``: the number of turns in the trace; ``judged``: whether traces like it
-    are judged at all. ``rootless``: the root was not seen to end. ``held``: the
-    size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
-    that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
-    the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``recovered``: by which
-    evidence a later trace made up for the failure."""
+    ``None`` where there is nothing to compare. ``evidence``: by metric, the digest of the trace and the others of its
+    session with which it was evaluated last; ``None``: it was not compared yet. ``responses``, ``continues``: as in
+    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session, which follows from responses.
+    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
+    ``turns``: the number of turns in the trace; ``judged``: whether traces like it are judged at all. ``rootless``: the
+    root was not seen to end. ``held``: the size of what the trace leaves for the grounding of later ones, at the end of
+    the answer; ``unsettled``: the metrics that are evaluated with what earlier traces left. ``asked_again``: the user
+    asked for a repeat of what was said. ``course``: how the trace went, packed (see
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown."""
 
     agent: str
     service: str
@@ -52,7 +51,7 @@ class TraceFacts:
     said: bool
     embedder: str | None
     signals: dict[str, SignalFacts]
-    loop_evidence: str = ""
+    evidence: dict[str, str] | None = None
     responses: tuple[str, ...] = ()
     continues: str = ""
     chained: bool = False
@@ -63,10 +62,8 @@ class TraceFacts:
     rootless: bool = False
     held: int = 0
     unsettled: tuple[str, ...] = ()
-    before_evidence: str = ""
     asked_again: bool = False
     course: list[Any] | None = None
-    recovered: str = ""
 
     @property
     def linked(self) -> bool:
@@ -75,18 +72,15 @@ class TraceFacts:
 
     def pack(self) -> bytes:
         """Packs the facts as they are stored: those that every trace has, and what is not as it mostly is."""
-        body = {name: value for name, usual in _STORED if (value := getattr(self, name)) != usual}
-        if not self.unsettled:
-            body.pop("before_evidence", None)
-        return orjson.dumps(body)
+        return orjson.dumps({name: value for name, usual in _STORED if (value := getattr(self, name)) != usual})
 
 
 _ALWAYS = object()
 _STORED = tuple(
-    (each.name, _ALWAYS if each.default is MISSING or each.name == "loop_evidence" else each.default)
+    (each.name, _ALWAYS if each.default is MISSING or each.name == "evidence" else each.default)
     for each in fields(TraceFacts)
 )
-"""Each fact, with the value that is not stored; sessions that were not compared yet are found by ``loop_evidence``."""
+"""Each fact, with the value that is not stored; sessions that were not compared yet are found by ``evidence``."""
 _NAMES = frozenset(each.name for each in fields(TraceFacts))
 
 
@@ -110,6 +104,7 @@ _KINDS: Kinds = {
     "str | None": (str, _NONE),
     "tuple[str, ...]": tuple,
     "dict[str, SignalFacts]": dict,
+    "dict[str, str] | None": (dict, _NONE),
     "list[Any] | None": (list, _NONE),
 }
 _SIGNAL: Kinds = {

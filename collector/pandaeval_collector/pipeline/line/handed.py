@@ -92,5 +92,5 @@ def run_of(handed: Handed) -> Run:
     unit = unit_again(member, handed.row.session_id, member.facts.digest)
     unit.session_id = handed.row.session_id or None
     if handed.is_done:
-        member.facts.loop_evidence = member.facts.before_evidence = _COMPARED
+        member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
     return Run(unit, member, [], Lacking(unit.service), is_handed=True)

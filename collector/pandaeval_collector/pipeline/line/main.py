@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from pandaeval_collector.base.metric_cpu import CPU
@@ -19,19 +18,12 @@ from pandaeval_collector.base.runtime.calls import Handlers
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.serving import Tell, serve
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.handed import unpacked
-from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
-from pandaeval_collector.runs.settings import hands_over, live_evaluator
-from pandaeval_collector.store import StoreReader
-from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.run_rows import RunBatch
-from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_otel.assembly import DueTrace
 
 MOST_HELD = 8
@@ -115,23 +107,6 @@ class LineServer:
 
 def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
     return conclude(*arguments).decision()
-
-
-def live_line(config: Config, signals: Collection[str], telemetry: Telemetry) -> Line:
-    """Makes the line of a running collector. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
-    evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
-    labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
-    telemetry.gauge("pandaeval.series", lambda: labels.series)
-    emitter = Emitter(
-        signals,
-        labels,
-        lambda results: telemetry.add("pandaeval.series.folded", "", results),
-        page=config.ui.url,
-        shows_failed=config.spans.failed_status == "error",
-    )
-    groups = LiveGroups(evaluator.embedder, store.failure_groups())
-    hints = Hints(config.judge.model is not None)
-    return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config), hints=hints)
 
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:

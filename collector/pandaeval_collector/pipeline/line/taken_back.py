@@ -20,36 +20,23 @@ _NOTHING_LEFT = Unscored(
 
 
 def taken_back(
-    store: StoreReader, evaluator: Evaluator, unit: Unit, results: Sequence[Result], jobs: Sequence[JobRow] = ()
-) -> list[Result]:
-    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
-    ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision. What the session answers is left
-    out: it may answer later."""
-    answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
-    return _each(store, evaluator, unit, answered.union(_asked(unit, jobs)))
-
-
-def taken_back_of(
-    store: StoreReader, evaluator: Evaluator, unit: Unit, results: Sequence[Result], names: Collection[str]
-) -> list[Result]:
-    """Returns the same of these trace metrics alone."""
-    answered = {(unit.id, f"trace.{each.metric}") for each in results if each.unit.id == unit.id}
-    among = {(unit.id, f"trace.{name}") for name in names}
-    return _each(store, evaluator, unit, answered, among)
-
-
-def _each(
     store: StoreReader,
     evaluator: Evaluator,
     unit: Unit,
-    answered: Collection[tuple[str, str]],
-    among: Collection[tuple[str, str]] | None = None,
+    results: Sequence[Result],
+    jobs: Sequence[JobRow] = (),
+    among: Collection[str] | None = None,
 ) -> list[Result]:
+    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
+    ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
+    metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
+    answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
+    answered.update(_asked(unit, jobs))
     found: list[Result] = []
     for (about, key), row in store.newest_results([unit.id]).items():
-        if key.partition(".")[0] not in _LEVELS or (about, key) in answered:
-            continue
-        if among is not None and (about, key) not in among:
+        level, _, name = key.partition(".")
+        is_looked_at = level in _LEVELS if among is None else level == "trace" and name in among
+        if not is_looked_at or (about, key) in answered:
             continue
         if not orjson.loads(row.body)["metadata"].get("taken_back"):
             found += evaluator.said_of(key, _as(unit, about), _NOTHING_LEFT)

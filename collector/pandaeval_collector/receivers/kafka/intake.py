@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pandaeval_collector.base.runtime.kafka import deliver
@@ -78,7 +79,15 @@ class MessageIntake(Generic[T]):
         """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's; calls
         ``wait`` between two attempts. Raises :class:`StoppedError`, and :class:`LeftBehindError` where the client
         library has given up."""
-        good = [message for message in messages if self._is_message(message)]
+        good = []
+        for message in messages:
+            if (error := message.error()) is None:
+                good.append(message)
+            elif error.code() == error._FATAL:
+                raise LeftBehindError(error.str())
+            elif error.code() != error._PARTITION_EOF:
+                _log.warning("reading %s: %s", message.topic(), error.str())
+                self._telemetry.add("pandaeval.log.errors", "told")
         if good:
             self.at_hand = True
             self._store(good, wait)
@@ -90,7 +99,18 @@ class MessageIntake(Generic[T]):
 
     def _store(self, messages: Sequence[Message], wait: Callable[[], None]) -> None:
         owners = self._partitions.snapshot()
-        taken = [(each.partition(), self._taken_apart(each)) for each in messages if each.partition() in owners]
+        taken: list[tuple[int | None, T]] = []
+        for message in messages:
+            partition, offset = message.partition(), message.offset() or 0
+            if partition in owners:
+                ledger = owners[partition]
+                try:
+                    item = self._sink.take_apart(message.value() or b"", partial(ledger.takes, offset=offset))
+                except ValueError as error:
+                    self._letters.put(message, str(error))
+                    item = self._sink.nothing
+                ledger.passed(offset)
+                taken.append((partition, item))
         read, told = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
@@ -109,25 +129,3 @@ class MessageIntake(Generic[T]):
             if self._stopping.is_set():
                 raise StoppedError
             wait()
-
-    def _is_message(self, message: Message) -> bool:
-        error = message.error()
-        if error is None:
-            return True
-        if error.code() == error._FATAL:
-            raise LeftBehindError(error.str())
-        if error.code() != error._PARTITION_EOF:
-            _log.warning("reading %s: %s", message.topic(), error.str())
-            self._telemetry.add("pandaeval.log.errors", "told")
-        return False
-
-    def _taken_apart(self, message: Message) -> T:
-        """Takes a message apart; one that cannot be read goes to the dead letters."""
-        ledger, offset = self._partitions.ledger(message.partition()), message.offset() or 0
-        try:
-            taken = self._sink.take_apart(message.value() or b"", lambda key: ledger.takes(key, offset))
-        except ValueError as error:
-            self._letters.put(message, str(error))
-            taken = self._sink.nothing
-        ledger.passed(offset)
-        return taken

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.telemetry import Telemetry
@@ -48,19 +49,27 @@ class Membership:
 
     def subscribe(self, consumer: Consumer) -> None:
         """Joins the group. What goes wrong when partitions come and go is raised by :meth:`check`."""
-        told = self._told
-        consumer.subscribe(
-            [self._topic], on_assign=told(self._assigned), on_revoke=told(self._revoked), on_lost=told(self._lost)
-        )
+        on_assign, on_revoke = self._told(self._assigned), self._told(self._revoked)
+        on_lost = self._told(partial(self._revoked, lost=True))
+        consumer.subscribe([self._topic], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     def check(self, consumer: Consumer) -> None:
         """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
         their number here and not during the poll: the library ends the process when a listener asks."""
         if self._failure is not None:
             raise self._failure
-        if self._has_moved:
-            self._has_moved = False
-            self._tell_share(consumer)
+        if not self._has_moved:
+            return
+        from confluent_kafka import KafkaException
+
+        self._has_moved = False
+        try:
+            number = len(consumer.list_topics(self._topic, timeout=_ASK_S).topics[self._topic].partitions)
+        except KafkaException as error:
+            _log.warning("the number of partitions of %s is not known: %s", self._topic, error.args[0].str())
+            return
+        if number:
+            self._on_share(max(1, len(self._partitions.owned)) / number)
 
     def look(self, consumer: Consumer) -> None:
         """Asks where the partitions end by now. Raises ``KafkaException`` where no broker answers."""
@@ -140,25 +149,11 @@ class Membership:
             self._has_moved = True
         consumer.incremental_unassign(taken)  # the library hangs now and then where it is left that (librdkafka#4041)
 
-    def _lost(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        self._revoked(consumer, taken, lost=True)
-
     def _let_go(self, partitions: Collection[int]) -> None:
         for partition in partitions:
             open_ = self._on_loop(self._open_among(self._partitions.stored_traces(partition)))
             self._on_loop(self._sink.let_go(open_))
             self._partitions.release(partition, open_)
-
-    def _tell_share(self, consumer: Consumer) -> None:
-        from confluent_kafka import KafkaException
-
-        try:
-            number = len(consumer.list_topics(self._topic, timeout=_ASK_S).topics[self._topic].partitions)
-        except KafkaException as error:
-            _log.warning("the number of partitions of %s is not known: %s", self._topic, error.args[0].str())
-            return
-        if number:
-            self._on_share(max(1, len(self._partitions.owned)) / number)
 
     async def _open_among(self, trace_ids: Collection[bytes]) -> set[bytes]:
         return {trace_id for trace_id in trace_ids if self._sink.is_open(trace_id)}

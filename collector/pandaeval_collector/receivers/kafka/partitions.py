@@ -92,9 +92,6 @@ class Partitions:
         """The number of messages between what was read and the last known ends."""
         return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
 
-    def ledger(self, partition: int | None) -> PartitionLedger:
-        return self._ledgers[partition or 0]
-
     def not_owned(self) -> list[int]:
         """Returns partitions that the store has read and others own now."""
         return [number for number, read in self._stored.items() if number not in self._ledgers and read.next >= 0]
@@ -215,4 +212,4 @@ class Partitions:
 
     def claims(self) -> dict[int, PartitionClaim]:
         """Returns what is to be committed to Kafka for each partition."""
-        return {n: PartitionClaim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}
+        return {number: claim for number, claim in self._claims.items() if claim.replay >= 0}

@@ -20,7 +20,7 @@ _SCHEME = re.compile(r"([a-z]+)(\+https?)?://", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _SHARED = ("service", "since", "until", "limit", "trace", "user", "token_env", "tenant")
 _OWN = {"jaeger": ("operation",), "tempo": ("q",)}
-_SINCE, _LIMIT, _MOST = "24h", 1000, 1_000_000
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,23 @@ def place_of(written: str) -> StoreAddress:
     if not host or parts.username is not None:
         cure = "give a token by token_env=NAME, and its user by user=NAME" if host else f"write {EXAMPLES}"
         raise UnusableInputError(f"{kind}://…: {cure}" if host else f"{shown}: names no host; {cure}")
-    said = _said(kind, shown, parts.query)
+    known = (*_SHARED, *_OWN[kind])
+    said: dict[str, str] = {}
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
+        if key not in known:
+            raise UnusableInputError(f"{shown}: {one_printable_line(key)} means nothing here; {', '.join(known)} do")
+        said[key] = f"{said[key]},{value}" if key == "trace" and key in said else value
     numbered = port or (None if secure else PORTS[kind])
     name = f"[{host}]" if ":" in host else host
     url = f"{parts.scheme}://{name}{'' if numbered is None else f':{numbered}'}{parts.path.rstrip('/')}"
+    limit = said.get("limit", "1000")
+    if not (limit.isascii() and limit.isdecimal() and 0 < int(limit) <= _MOST):
+        raise UnusableInputError(f"{shown}: limit has to be a number from 1 to {_MOST:,}")
+    ids = tuple(dict.fromkeys(part.strip().lower() for part in said.get("trace", "").split(",") if part.strip()))
+    if wrong := next((id_ for id_ in ids if not _TRACE.fullmatch(id_)), None):
+        raise UnusableInputError(f"{shown}: trace={one_printable_line(wrong)}: the id of a trace has 32 hex digits")
     now = time.time_ns()
-    since, until = _time(shown, "since", said.get("since", _SINCE), now), _time(shown, "until", said.get("until"), now)
+    since, until = _time(shown, "since", said.get("since", "24h"), now), _time(shown, "until", said.get("until"), now)
     if since >= until:
         raise UnusableInputError(f"{shown}: since has to be before until")
     return StoreAddress(
@@ -83,24 +94,14 @@ def place_of(written: str) -> StoreAddress:
         url=url,
         since_ns=since,
         until_ns=until,
-        limit=_limit(shown, said.get("limit")),
+        limit=int(limit),
         service=said.get("service", ""),
-        traces=_traces(shown, said.get("trace", "")),
+        traces=ids,
         user=said.get("user", ""),
         token_env=said.get("token_env", ""),
         tenant=said.get("tenant", ""),
         own={key: said[key] for key in _OWN[kind] if key in said},
     )
-
-
-def _said(kind: str, shown: str, query: str) -> dict[str, str]:
-    known = (*_SHARED, *_OWN[kind])
-    said: dict[str, str] = {}
-    for key, value in parse_qsl(query, keep_blank_values=True):
-        if key not in known:
-            raise UnusableInputError(f"{shown}: {one_printable_line(key)} means nothing here; {', '.join(known)} do")
-        said[key] = f"{said[key]},{value}" if key == "trace" and key in said else value
-    return said
 
 
 def _time(shown: str, key: str, text: str | None, now_ns: int) -> int:
@@ -117,21 +118,6 @@ def _time(shown: str, key: str, text: str | None, now_ns: int) -> int:
         cure = "write a time (RFC 3339) or how long ago, such as 7d or 2h"
         raise UnusableInputError(f"{shown}: {key}={one_printable_line(text)}: {cure}") from error
     return int((found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()) * 10**9
-
-
-def _limit(shown: str, text: str | None) -> int:
-    if text is None:
-        return _LIMIT
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST):
-        raise UnusableInputError(f"{shown}: limit has to be a number from 1 to {_MOST:,}")
-    return int(text)
-
-
-def _traces(shown: str, text: str) -> tuple[str, ...]:
-    ids = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
-    if wrong := next((id_ for id_ in ids if not _TRACE.fullmatch(id_)), None):
-        raise UnusableInputError(f"{shown}: trace={one_printable_line(wrong)}: the id of a trace has 32 hex digits")
-    return ids
 
 
 def _moment(time_ns: int) -> str:

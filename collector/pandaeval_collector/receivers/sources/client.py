@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -42,7 +42,6 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _AGAIN = frozenset({429, 502, 503, 504})
 _TRIES = 3
 _LONGEST_WAIT_S = 10.0
-_TOLD = 300
 _STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that reading an answer of another form raises."""
 
@@ -92,15 +91,14 @@ def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
                 starts[id_] = min(start, starts.get(id_, start))
             for id_, spans in shares.items():
                 found.setdefault(id_, []).append({**resource, "scopeSpans": [{**scope, "spans": spans}]})
-    newest_first = sorted(found, key=starts.__getitem__, reverse=True)
-    return {id_: _one(starts[id_], {"resourceSpans": found.pop(id_)}) for id_ in newest_first}
-
-
-def _one(start_ns: int, document: Json) -> OneTrace:
-    try:
-        return OneTrace(start_ns, traces_from_json(document).SerializeToString())
-    except BadOtlp as error:
-        return OneTrace(start_ns, b"", str(error))
+    traces: dict[str, OneTrace] = {}
+    for id_ in sorted(found, key=starts.__getitem__, reverse=True):
+        try:
+            data = traces_from_json({"resourceSpans": found.pop(id_)}).SerializeToString()
+            traces[id_] = OneTrace(starts[id_], data)
+        except BadOtlp as error:
+            traces[id_] = OneTrace(starts[id_], b"", str(error))
+    return traces
 
 
 class AnswerTooLargeError(Exception):
@@ -173,7 +171,11 @@ class StoreClient:
                 return self._read(body, read)
         if status == 404:
             raise MissingError(body.lstrip()[:1] == b"{")
-        raise self._refused(status, body)
+        told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
+        if status in (401, 403):
+            cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"
+            raise self._place.told(f"{self._place.url} refused ({status}): {cure}")
+        raise self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
 
     def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
         try:
@@ -192,13 +194,14 @@ class StoreClient:
         """Asks once; returns status, body and seconds to wait. ``turn``: gets this thread's turn to parse where the
         answer is large, so that there is one of those at a time."""
         request = self._client.build_request("GET", path, params=dict(parameters), extensions={"trace": self._trace})
+        # Cuts the connections when an answer takes too long: timeouts count from byte to byte.
+        timer = threading.Timer(_DEADLINE_S, self._cut)
+        timer.daemon = True
+        timer.start()
         try:
-            with self._deadline():
-                answer = self._client.send(request, stream=True)
-                try:
-                    body = self._body(answer, turn)
-                finally:
-                    answer.close()
+            with closing(self._client.send(request, stream=True)) as answer:
+                body = self._body(answer, turn)
+            timer.cancel()
             if self._late.is_set():  # a cut body without a length seems to be complete
                 raise self._too_late()
             after = answer.headers.get("retry-after", "")
@@ -217,6 +220,8 @@ class StoreClient:
                 f"see whether it runs and the port is that of its query API (+https in front of :// for TLS): {error}"
             )
             raise self._place.told(f"{self._place.url} cannot be asked; {one_printable_line(cure)}") from error
+        finally:
+            timer.cancel()
 
     def _body(self, answer: httpx.Response, turn: ExitStack) -> bytes:
         """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
@@ -237,17 +242,6 @@ class StoreClient:
         inflater.finish()
         return bytes(body)
 
-    @contextmanager
-    def _deadline(self) -> Iterator[None]:
-        """Cuts the connections when an answer takes too long: timeouts count from byte to byte."""
-        timer = threading.Timer(_DEADLINE_S, self._cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
     def _too_late(self) -> UnusableInputError:
         cure = "ask for less with since= and limit="
         return self._place.told(f"{self._place.url} took more than {_DEADLINE_S:g} s for an answer: {cure}")
@@ -262,13 +256,6 @@ class StoreClient:
         """Keeps the sockets of connections: a plain one, and the one that TLS makes of it."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets.add(about["return_value"].get_extra_info("socket"))
-
-    def _refused(self, status: int, body: bytes) -> UnusableInputError:
-        told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:_TOLD]
-        if status in (401, 403):
-            cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"
-            return self._place.told(f"{self._place.url} refused ({status}): {cure}")
-        return self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
 
 
 def _url(place: StoreAddress) -> httpx.URL:

@@ -49,10 +49,18 @@ class Jaeger:
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
-                yield self._one(id_), True
+                path, asked = ("/api/v3/traces", "raw_traces") if self._v3 else ("/api/traces", "raw")
+                try:
+                    yield self._ask(f"{path}/{id_}", {asked: "true"}), True
+                except MissingError:
+                    yield {}, True
+                except AnswerTooLargeError as error:
+                    raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
             return
         if self._place.service and self._place.service not in there:
-            raise self._place.told(f"there is no service {self._place.service}; {_named(there)}")
+            shown = ", ".join(sorted(there)[:20])
+            known = f"there are {shown}" if shown else "it knows no service at all"
+            raise self._place.told(f"there is no service {self._place.service}; {known}")
         if not self._place.service and len(there) > _MOST_SERVICES:
             raise self._place.told(f"it has more than {_MOST_SERVICES:,} services: name one with service=")
         services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
@@ -91,19 +99,27 @@ class Jaeger:
                 raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
         raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
 
-    def _one(self, id_: str) -> Found:
-        try:
-            if self._v3:
-                return self._ask(f"/api/v3/traces/{id_}", {"raw_traces": "true"})
-            return self._ask(f"/api/traces/{id_}", {"raw": "true"})
-        except MissingError:
-            return {}
-        except AnswerTooLargeError as error:
-            raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
-
     def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        operation = (self._place.own or {}).get("operation", "")
+        asked: dict[str, str | int]
+        if self._v3:
+            path, asked = (
+                "/api/v3/traces",
+                {
+                    "query.service_name": service,
+                    "query.start_time_min": _rfc3339(since_ns),
+                    "query.start_time_max": _rfc3339(until_ns),
+                    "query.num_traces": _PAGE,
+                    "query.raw_traces": "true",
+                },
+            )
+        else:
+            times = {"start": since_ns // 1000, "end": until_ns // 1000}
+            path, asked = "/api/traces", {"service": service, **times, "limit": _PAGE, "raw": "true"}
+        if operation:
+            asked["query.operation_name" if self._v3 else "operation"] = operation
         try:
-            found = self._ask(*self._question(service, since_ns, until_ns))
+            found = self._ask(path, asked)
         except MissingError:  # in v3 the word for "none"
             return {}, True
         except AnswerTooLargeError as error:
@@ -113,20 +129,6 @@ class Jaeger:
                 ) from error
             return {}, False
         return found, len(found) < _PAGE
-
-    def _question(self, service: str, since_ns: int, until_ns: int) -> tuple[str, dict[str, str | int]]:
-        operation = (self._place.own or {}).get("operation", "")
-        if self._v3:
-            asked: dict[str, str | int] = {
-                "query.service_name": service,
-                "query.start_time_min": _rfc3339(since_ns),
-                "query.start_time_max": _rfc3339(until_ns),
-                "query.num_traces": _PAGE,
-                "query.raw_traces": "true",
-            }
-            return "/api/v3/traces", asked | ({"query.operation_name": operation} if operation else {})
-        asked = {"service": service, "start": since_ns // 1000, "end": until_ns // 1000, "limit": _PAGE, "raw": "true"}
-        return "/api/traces", asked | ({"operation": operation} if operation else {})
 
     def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
         try:
@@ -139,11 +141,6 @@ class Jaeger:
         if document is None and answer.get("errors"):
             raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
         return {} if document is None else by_trace(document)
-
-
-def _named(services: list[str]) -> str:
-    shown = ", ".join(sorted(services)[:20])
-    return f"there are {shown}" if shown else "it knows no service at all"
 
 
 def _rfc3339(time_ns: int) -> str:

@@ -52,8 +52,12 @@ class TraceSource:
                     place = f"{self.name}: trace {id_}"
                     yield BadLine(place, one.problem) if one.problem else Request(False, one.data)
         self._tell(cut, more=False)
+        if not seen and self._place.traces:
+            raise self._place.told(f"it has no trace {', '.join(self._place.traces[:3])}")
         if not seen:
-            raise self._place.told(self._nothing())
+            of = f" of service {self._place.service}" if self._place.service else ""
+            looked = f"no traces{of} from {self._place.window}"
+            raise self._place.told(f"{looked}; since=7d in the address looks further back")
 
     def _tell(self, cut: bool, more: bool) -> None:
         if more:
@@ -62,9 +66,3 @@ class TraceSource:
             )
         if cut:
             self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")
-
-    def _nothing(self) -> str:
-        if self._place.traces:
-            return f"it has no trace {', '.join(self._place.traces[:3])}"
-        of = f" of service {self._place.service}" if self._place.service else ""
-        return f"no traces{of} from {self._place.window}; since=7d in the address looks further back"

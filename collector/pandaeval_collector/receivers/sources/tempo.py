@@ -54,8 +54,13 @@ class Tempo:
         of_service = f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
         query = (self._place.own or {}).get("q") or of_service
         asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
+
+        def hits(answer: dict[str, Any]) -> list[str]:
+            newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
+            return [str(hit["traceID"]).lower().zfill(32) for hit in newest]  # Tempo leaves out zeros in front
+
         try:
-            ids = self._asking.get("/api/search", asked, _hits)
+            ids = self._asking.get("/api/search", asked, hits)
             return ids, len(ids) < _PAGE
         except (MissingError, NoJsonError) as error:
             raise self._place.told(
@@ -89,18 +94,11 @@ class Tempo:
         return found
 
     def _read(self, id_: str, path: str) -> Found:
+        def spans(answer: dict[str, Any]) -> Found:
+            document = from_envelope(answer)
+            return {} if document is None else by_trace(document)
+
         try:
-            return self._asking.get(path, None, _trace)
+            return self._asking.get(path, None, spans)
         except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error
-
-
-def _hits(answer: dict[str, Any]) -> list[str]:
-    newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
-    # Tempo leaves out zeros in front.
-    return [str(hit["traceID"]).lower().zfill(32) for hit in newest]
-
-
-def _trace(answer: dict[str, Any]) -> Found:
-    document = from_envelope(answer)
-    return {} if document is None else by_trace(document)

@@ -12,13 +12,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import (
     WORDS,
     BadTextError,
     Place,
-    TooLongError,
     read_json,
-    read_text,
     read_yaml,
 )
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
@@ -145,7 +144,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
     """Reads the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
-        text = read_text(path, _MOST_BYTES)
+        text = read_given(path, _MOST_BYTES).decode("utf-8-sig")
     except TooLongError as error:
         told = f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files"
         raise CaseFileError(told) from error

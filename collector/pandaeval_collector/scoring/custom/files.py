@@ -11,8 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.base.untrusted.yaml_text import BadTextError, TooLongError, read_text, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.functions import build
 from pandaeval_collector.scoring.metric import Metric
@@ -68,7 +69,7 @@ def _loaded(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
             raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
-        return read_yaml(read_text(path, _MAX_BYTES))[0]
+        return read_yaml(read_given(path, _MAX_BYTES).decode("utf-8-sig"))[0]
     except TooLongError as error:
         raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?") from error
     except FileNotFoundError as error:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.result import Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
@@ -27,7 +25,6 @@ from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Prepar
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.turns import TurnEvaluation
 from pandaeval_collector.scoring.metric import (
-    EarlierOutput,
     Metric,
     SessionContext,
     SessionMetric,
@@ -66,7 +63,12 @@ class Evaluator:
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
-        self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
+        self.dependent = sorted(
+            ((m, m.reads) for m in metrics if m.level == "trace" and m.reads is not None),
+            key=lambda each: (each[1].later, not each[1].answers),
+        )
+        """The metrics that read other traces of the session, and which: those that compare answers first, those that
+        read later traces last."""
         self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
@@ -83,7 +85,7 @@ class Evaluator:
         asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
         cpu_before = time.thread_time()
-        found = vectors(self.embedder, (*self._trace, *self._in_session), traces)
+        found = vectors(self.embedder, (*self._trace, *(m for m, _ in self.dependent if m.needs_session)), traces)
         CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
         return found
 
@@ -132,17 +134,12 @@ class Evaluator:
         """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
         return self._said(self._trace, unit, Unscored(Why.METRIC_ERROR, reason))
 
-    def in_session(
-        self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...], asked_again: bool = False
+    def with_others(
+        self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
     ) -> list[Result]:
-        """Returns the results of the metrics that compare a trace, which needs no spans for it, with its session; the
-        evidence of ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
-        return self._on_trace(self._in_session, trace, unit, texts, earlier=earlier, asked_again=asked_again)
-
-    @property
-    def compared(self) -> Sequence[Metric[Any, Any]]:
-        """The metrics that :meth:`in_session` runs."""
-        return self._in_session
+        """Returns the result of a :attr:`dependent` metric with ``more`` of the session, see :class:`TraceContext`; the
+        evidence of ``unit`` covers the traces that it comes from. A metric that compares answers needs no spans."""
+        return self._on_trace([metric], trace, unit, texts, **more)
 
     @property
     def counts_courses(self) -> bool:
@@ -162,17 +159,6 @@ class Evaluator:
         return tuple(
             m.name for m in self._unsettled if m.unsettled is not None and m.unsettled(trace, found.get(m.name))
         )
-
-    def with_before(self, trace: Trace, unit: Unit, names: Collection[str], before: Before) -> list[Result]:
-        """Returns results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence
-        of ``unit`` covers those."""
-        metrics = [metric for metric in self._unsettled if metric.name in names]
-        return self._on_trace(metrics, trace, unit, before=before)
-
-    def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
-        """Returns unscored results of :meth:`unsettled` metrics for a trace whose spans are not here."""
-        why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
-        return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
     def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
         """Returns the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the

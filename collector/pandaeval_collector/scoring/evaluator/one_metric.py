@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from pandaeval_collector.base.concluding import keep_little
-from pandaeval_collector.base.result import Unit
+from pandaeval_collector.base.result import Unit, keep_little
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.stated import stated

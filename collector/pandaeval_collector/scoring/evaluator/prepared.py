@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.concluding import Origin
-from pandaeval_collector.base.result import EvaluatorInfo, Identity
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.scoring.evaluator.one_metric import attempt
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings

@@ -6,9 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.metric_cpu import CPU
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, conclude
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code

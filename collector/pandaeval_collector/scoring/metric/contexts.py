@@ -92,7 +92,7 @@ class EarlierOutput:
 @dataclass(slots=True)
 class TraceContext:
     """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
-    first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
+    first, for metrics that read ``answers``; empty for the others. Those with it see the trace without its spans and
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.

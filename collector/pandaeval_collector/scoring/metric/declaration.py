@@ -41,8 +41,10 @@ def check(metric: Any) -> None:
         raise ValueError("evaluate is no function")
     if (metric.kind == "llm") != (metric.ask is not None):
         raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and metric.needs_session:
-        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
+    if metric.kind == "llm" and metric.reads is not None:
+        raise ValueError("reads: what a judge is shown of the session it sees anyway")
+    if (metric.unsettled is not None) != (metric.reads is not None and metric.reads.again):
+        raise ValueError("unsettled and earlier traces that are read again go together: give both or neither")
     if metric.level == "trial" and metric.layer not in LAYERS:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
@@ -81,6 +83,22 @@ _JUDGED = frozenset({Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FA
 
 
 @dataclass(frozen=True, slots=True)
+class SessionReads:
+    """Which other traces of its session a metric of level trace reads. Whenever one of them changes, it is evaluated
+    anew. ``earlier``: so many before it. ``answers``: of these, the newest in which the same agent had answered before
+    the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure."""
+
+    earlier: int = 0
+    later: int = 0
+    answers: bool = False
+
+    @property
+    def again(self) -> bool:
+        """Whether the trace is read again with what earlier ones held (``TraceContext.before``)."""
+        return self.earlier > 0 and not self.answers
+
+
+@dataclass(frozen=True, slots=True)
 class Metric(Generic[S, C]):
     """A question about a subject.
 
@@ -112,8 +130,8 @@ class Metric(Generic[S, C]):
     later."""
     texts: Callable[[S], Sequence[str]] | None = None
     """What has to be embedded before ``evaluate`` is called."""
-    needs_session: bool = False
-    """Of level trace: it is also given the earlier answers of the session (``TraceContext.earlier``)."""
+    reads: SessionReads | None = None
+    """Of level trace: which other traces of its session it reads."""
     unsettled: Callable[[S, Finding | None], bool] | None = None
     """Of level trace: whether a finding could be another one with what the session's earlier traces held. If so it is
     evaluated again, with that (``TraceContext.before``), and whenever that changes."""
@@ -166,6 +184,11 @@ class Metric(Generic[S, C]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"{self.level}.{self.name}")
         check(self)
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether it compares the answers of a session, so that it says nothing of a trace without one."""
+        return self.reads is not None and self.reads.answers
 
     @property
     def whys(self) -> tuple[Why, ...]:

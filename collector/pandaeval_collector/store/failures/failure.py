@@ -222,14 +222,12 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
         found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
-    return worst_first(_coded(members, least) for members in found.values())
-
-
-def _coded(members: Sequence[Failure], least: str | None) -> RootCause:
-    first = members[0]
-    title = first.title if first.is_known else f"{first.metric}: {first.label}"
-    weight = first.severity or least or first.weight
-    return RootCause(title, first.reason, weight, tuple(members), grouped=False)
+    causes = []
+    for first, *others in found.values():
+        title = first.title if first.is_known else f"{first.metric}: {first.label}"
+        weight = first.severity or least or first.weight
+        causes.append(RootCause(title, first.reason, weight, (first, *others), grouped=False))
+    return worst_first(causes)
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:

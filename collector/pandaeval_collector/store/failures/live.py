@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import threading
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,43 +13,11 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
-from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
+from pandaeval_collector.store import FailureGroupRow, WriteSet
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
 from pandaeval_collector.store.failures.failure import Failure, failure_of, group_id
-from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
-
-NAME = "pandaeval.failure_groups"
-MOST = 200
-"""Groups with a series of their own: those with the newest failures."""
-_FRESH_S = 5.0
-
-
-class GroupGauges:
-    """The number of failures in each group, read from the store at most every few seconds. Any thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._read_at = float("-inf")
-        self._values: Mapping[tuple[str, Attributes], float] = {}
-
-    def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
-        if time.monotonic() - self._read_at >= _FRESH_S:
-            try:
-                counts = self._store.reads.failure_counts()
-            except sqlite3.Error:  # the store counts and logs its own errors
-                return self._values
-            values: Counter[tuple[str, Attributes]] = Counter()
-            for place, (id_, severity, count) in enumerate(counts):
-                group = id_ if place < MOST else OTHER
-                values[NAME, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
-            self._values = {key: float(count) for key, count in values.items()}
-            self._read_at = time.monotonic()
-        return self._values
-
 
 SURE, UNLIKE = 0.8, 0.5
 """Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
@@ -121,7 +87,24 @@ class LiveGroups:
                 if near and near[0].cosine >= (SURE if failure.cause else NEAR):
                     live = self._groups[near[0].id]
             if live is None:
-                live = self._new(failure)
+                row = FailureGroupRow(
+                    id=group_id(failure.result),
+                    metric=failure.metric,
+                    label=failure.label,
+                    title=failure.title,
+                    description=failure.reason,
+                    severity=failure.weight,
+                    agent=failure.agent,
+                    service=failure.service,
+                    text=failure.error or failure.reason,
+                    tool=failure.where,
+                    cause=failure.cause,
+                    count=0,
+                    first_at=0.0,
+                    last_at=0.0,
+                )
+                [vector] = self._vectors([_compared(failure)])
+                live = self._groups[row.id] = _Live(row, vector)
             if len(live.same) < _TEXTS:
                 live.same.add(_compared(failure))
             self._groups.move_to_end(live.row.id)
@@ -143,27 +126,6 @@ class LiveGroups:
         cosines = [float(each.vector @ vector) if each.vector.shape == vector.shape else 0.0 for each in rivals]
         found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
         return sorted(found, key=lambda each: -each.cosine)
-
-    def _new(self, failure: Failure) -> _Live:
-        row = FailureGroupRow(
-            id=group_id(failure.result),
-            metric=failure.metric,
-            label=failure.label,
-            title=failure.title,
-            description=failure.reason,
-            severity=failure.weight,
-            agent=failure.agent,
-            service=failure.service,
-            text=failure.error or failure.reason,
-            tool=failure.where,
-            cause=failure.cause,
-            count=0,
-            first_at=0.0,
-            last_at=0.0,
-        )
-        [vector] = self._vectors([_compared(failure)])
-        live = self._groups[row.id] = _Live(row, vector)
-        return live
 
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
@@ -197,19 +159,15 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
         return result
     row = groups.place(failure, result.failure_group)
     if is_new:
-        changes.failures.append(_added(row, failure, result))
+        at = result.time.timestamp()
+        example = {
+            "result": failure.result,
+            "trace_id": failure.trace_id,
+            "span_id": failure.span_id,
+            "session_id": failure.session_id,
+            "turn": failure.turn,
+            "reason": failure.reason,
+            "at": at,
+        }
+        changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
     return replace(result, failure_group=row.id, failure_severity=row.severity)
-
-
-def _added(row: FailureGroupRow, failure: Failure, result: Result) -> FailureGroupRow:
-    at = result.time.timestamp()
-    example = {
-        "result": failure.result,
-        "trace_id": failure.trace_id,
-        "span_id": failure.span_id,
-        "session_id": failure.session_id,
-        "turn": failure.turn,
-        "reason": failure.reason,
-        "at": at,
-    }
-    return replace(row, count=1, first_at=at, last_at=at, examples=(example,))

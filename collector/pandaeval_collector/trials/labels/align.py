@@ -103,21 +103,17 @@ def align(
         if room(len(seen) + len(other)):
             change = _change(seen, now, judging(text, seen))
             found.tried.append(TriedGuideline(text, source, change, why="not the best of those that were tried"))
-    _conclude(found, other, now, judging)
-    return found
-
-
-def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, JudgedUnit], judging: Judging) -> None:
     best = max(range(len(found.tried)), key=lambda at: found.tried[at].seen.gain, default=None)
     if best is None:
-        return
+        return found
     tried = found.tried[best]
     if tried.seen.gain <= 0:
         found.tried[best] = replace(tried, why="no gain where it was tried")
-        return
-    change = _change(other, now, judging(tried.text, other))
-    why = "" if change.proven else "no gain is proven on the labels that it was not chosen by"
-    found.tried[best] = replace(tried, held_out=change, why=why)
+    else:
+        change = _change(other, now, judging(tried.text, other))
+        why = "" if change.proven else "no gain is proven on the labels that it was not chosen by"
+        found.tried[best] = replace(tried, held_out=change, why=why)
+    return found
 
 
 def _change(

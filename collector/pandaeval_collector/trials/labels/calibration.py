@@ -6,7 +6,7 @@ import json
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.analysis.stats.judge_agreement import (
@@ -64,12 +64,9 @@ class Calibrations:
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
     """Compares scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
     of the majority."""
-    said: dict[Key, list[HumanLabel]] = defaultdict(list)
-    for label in labels:
-        said[label.unit, label.metric].append(label)
     groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
     unmatched: dict[str, int] = defaultdict(int)
-    for key, verdicts in said.items():
+    for key, verdicts in by_run(labels).items():
         row = standing.get(key)
         if row is None or row.probability <= 0.0:
             unmatched[key[1]] += 1
@@ -79,17 +76,23 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
     return Calibrations([each for each in found if each is not None], dict(unmatched))
 
 
-def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
-    """Maps each run to whether most people pass it, and a comment of one of them; leaves out ties."""
-    said: dict[str, list[HumanLabel]] = defaultdict(list)
+def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
+    """Groups labels by unit and metric."""
+    found: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
-        said[label.unit].append(label)
+        found[label.unit, label.metric].append(label)
+    return found
+
+
+def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
+    """Maps each run, by unit and metric, to whether most people pass it, and a comment of one of them; leaves out
+    ties."""
     found = {}
-    for unit, verdicts in said.items():
+    for key, verdicts in by_run(labels).items():
         share = fmean(passes(each, _MIDDLE) for each in verdicts)
         if share != 0.5:
             agreeing = (each.comment for each in verdicts if passes(each, _MIDDLE) == (share > 0.5))
-            found[unit] = share > 0.5, next(filter(None, agreeing), "")
+            found[key] = share > 0.5, next(filter(None, agreeing), "")
     return found
 
 
@@ -150,12 +153,6 @@ def write(calibrations: Collection[Calibration], path: Path) -> None:
     save(path, json.dumps(held, indent=1) + "\n")
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    value: float | None = Field(ge=0.0, le=1.0)
-
-
 class Kept(BaseModel):
     """The part of a stored calibration that a collector uses."""
 
@@ -165,7 +162,7 @@ class Kept(BaseModel):
     judge: str
     version: str
     n: int = Field(ge=0)
-    suggested_threshold: _Value
+    suggested: float | None = Field(ge=0.0, le=1.0, validation_alias=AliasPath("suggested_threshold", "value"))
 
 
 class _File(BaseModel):
@@ -203,8 +200,8 @@ def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> d
             )
         elif fitting[-1].n < LEAST_LABELS:
             _warn(f"{metric} was calibrated with {fitting[-1].n} labels; a threshold takes {LEAST_LABELS}")
-        elif fitting[-1].suggested_threshold.value is not None:
-            found[metric] = fitting[-1].suggested_threshold.value
+        elif fitting[-1].suggested is not None:
+            found[metric] = fitting[-1].suggested
     return found
 
 
@@ -246,23 +243,24 @@ def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any])
         unit = f"{unit}:{result.get('span_id', '')}"
     key = unit, f"{result['level']}.{result['metric']}"
     revision = result.get("revision") or 0
-    if key not in found or found[key][0] <= revision:
-        found[key] = revision, next(_scored(unit, key[1], result), None)
-
-
-def _scored(unit: str, metric: str, result: dict[str, Any]) -> Iterator[JudgedRow]:
+    if key in found and found[key][0] > revision:
+        return
     score, evaluator = result.get("score"), result.get("evaluator") or {}
     if result["outcome"] != "scored" or not isinstance(score, int | float):
+        found[key] = revision, None
         return
-    yield JudgedRow(
-        unit=unit,
-        metric=metric,
-        session=str(result.get("session_id") or ""),
-        agent=str(result.get("agent") or ""),
-        score=float(score),
-        passed=result.get("success"),
-        threshold=result.get("threshold") if result.get("raw") is None else None,
-        model=str(evaluator.get("model") or evaluator.get("kind") or ""),
-        version=str(evaluator.get("version") or ""),
-        probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
+    found[key] = (
+        revision,
+        JudgedRow(
+            unit=unit,
+            metric=key[1],
+            session=str(result.get("session_id") or ""),
+            agent=str(result.get("agent") or ""),
+            score=float(score),
+            passed=result.get("success"),
+            threshold=result.get("threshold") if result.get("raw") is None else None,
+            model=str(evaluator.get("model") or evaluator.get("kind") or ""),
+            version=str(evaluator.get("version") or ""),
+            probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
+        ),
     )

@@ -48,10 +48,10 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     seen: dict[str, None] = {}
     empty = 0
     for line, row in _rows(path):
-        seen.update(dict.fromkeys(row))
         try:
-            if isinstance(row, _Bad):
-                raise LabelError(row.why)
+            if isinstance(row, str):
+                raise LabelError(row)
+            seen.update(dict.fromkeys(row))
             if not _told(row, "label") and not _told(row, "score"):
                 empty += 1
                 continue
@@ -70,14 +70,8 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
 
 
-class _Bad(dict[str, Any]):
-    """A row that cannot be read."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
+    """Yields each row with its line; in place of one that cannot be read, why not."""
     try:
         text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
@@ -88,16 +82,14 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
 
 
-def _json_rows(text: str) -> Iterator[tuple[int, Row]]:
+def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
     for line, each in enumerate(text.split("\n"), 1):
-        if not each.strip():
-            continue
-        try:
-            row = json.loads(each)
-        except (ValueError, RecursionError):
-            yield line, _Bad("no JSON object; write one a line")
-            continue
-        yield line, _named(row.items()) if isinstance(row, dict) else _Bad("no JSON object; write one a line")
+        if each.strip():
+            try:
+                row = json.loads(each)
+            except (ValueError, RecursionError):
+                row = None
+            yield line, _named(row.items()) if isinstance(row, dict) else "no JSON object; write one a line"
 
 
 def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
@@ -105,8 +97,7 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
     mark = max(",;\t", key=head.count)
     rows = csv.reader(io.StringIO(text), delimiter=mark)
     try:
-        columns = [each.strip().lower() for each in next(rows, [])]
-        named = [_ALIASES.get(each, each) for each in columns]
+        named = [*map(_column, next(rows, []))]
         missing = [] if "metric" in named else ["metric"]
         missing += [] if {"trace_id", "session_id"} & {*named} else ["trace_id (or session_id)"]
         missing += [] if {"label", "score"} & {*named} else ["label (or score)"]
@@ -122,11 +113,15 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
         raise UserError(f"{path}, line {rows.line_num}: this is no CSV ({error}): save it as “CSV UTF-8”") from error
 
 
+def _column(name: str) -> str:
+    name = name.strip().lower()
+    return _ALIASES.get(name, name)
+
+
 def _named(pairs: Any) -> Row:
     found: dict[str, Any] = {}
     for key, value in pairs:
-        name = str(key).strip().lower()
-        name = _ALIASES.get(name, name)
+        name = _column(str(key))
         if name not in found or found[name] in (None, ""):
             found[name] = value
     return found

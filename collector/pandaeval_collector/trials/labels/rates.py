@@ -6,8 +6,10 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import TypeVar
 
 from pandaeval_collector.analysis.stats.corrected_rate import (
     LEAST_LABELS,
@@ -43,6 +45,7 @@ _LABELLED = f"""
          LEFT JOIN label_draws d USING (metric, unit)
     WHERE s.probability > 0 GROUP BY s.metric, s.unit
 """  # noqa: S608
+K = TypeVar("K")
 Key = tuple[str, str]
 """Metric (``level.name``) and agent."""
 
@@ -69,91 +72,59 @@ class AgentRate:
         return f"takes {LEAST_LABELS} drawn labels{chosen}"
 
 
-@dataclass(slots=True)
-class _Population:
-    """Sums over all judged runs: of weights, of weighted scores and passes, and of squared weights of sessions."""
-
-    weight: float = 0.0
-    total: float = 0.0
-    passed: float = 0.0
-    squares: float = 0.0
-    runs: int = 0
-
-    @property
-    def mean(self) -> float:
-        """The weighted mean of the judge's scores."""
-        return self.total / self.weight
+_Label = tuple[float, float, float, float | None, str]
+"""People's verdict on a run, the judge's score, the chance to be judged, that to be labelled where it is known, and the
+session."""
 
 
-@dataclass(slots=True)
-class _Labels:
-    """The labelled runs of one metric and agent. ``drawn``: the chance to be labelled, where it is known."""
-
-    passed: list[float] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    judged: list[float] = field(default_factory=list)
-    drawn: list[float | None] = field(default_factory=list)
-    session: list[str] = field(default_factory=list)
-
-    def labelled(self, whole: bool) -> Labelled:
-        """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled.
-        ``whole``: every run has a label, so those chosen by hand count too."""
-        kept = [at for at, chance in enumerate(self.drawn) if whole or chance is not None]
-        weighed = [1.0 / (self.judged[at] * (1.0 if whole else self.drawn[at] or 1.0)) for at in kept]
-        passed, score, session = ([held[at] for at in kept] for held in (self.passed, self.score, self.session))
-        return Labelled.of(passed, score, weighed, session)  # type: ignore[arg-type]
+def _labelled(labels: Sequence[_Label], whole: bool) -> Labelled:
+    """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled.
+    ``whole``: every run has a label, so those chosen by hand count too."""
+    kept = [each for each in labels if whole or each[3] is not None]
+    weighed = [1.0 / (judged * (1.0 if whole else drawn or 1.0)) for _, _, judged, drawn, _ in kept]
+    return Labelled.of([each[0] for each in kept], [each[1] for each in kept], weighed, [each[4] for each in kept])
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
     thread, which it blocks while SQLite reads the judged scores."""
-    populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
-    for metric, agent, weight, total, passed, squares, runs in connection.execute(_UNLABELLED):
+
+    def listed(metric: str, agent: str) -> str:
         known = of_metric[metric]
-        if agent in known or len(known) < MOST_AGENTS:
-            known.add(agent)
-        else:
-            agent = OTHER
-        sums = populations.setdefault((metric, agent), _Population())
-        sums.weight, sums.total = sums.weight + weight, sums.total + total
-        sums.passed, sums.squares, sums.runs = sums.passed + passed, sums.squares + squares, sums.runs + runs
-    labels: dict[Key, _Labels] = {}
-    means = _means(connection, of_metric)
+        if agent not in known and len(known) >= MOST_AGENTS:
+            return OTHER
+        known.add(agent)
+        return agent
+
+    rows = connection.execute(_UNLABELLED)
+    populations = _summed(((metric, listed(metric, agent)), sums) for metric, agent, *sums in rows)
+    # A labelled run's score counts by its distance from the mean that its own judge (model and version) gave, so that a
+    # change of judge or question within the window does not move the rate.
+    rows = connection.execute(_BY_JUDGE)
+    judges = _summed(((metric, listed(metric, agent), judge), sums) for metric, agent, judge, *sums in rows)
+    labels: dict[Key, list[_Label]] = defaultdict(list)
     for metric, agent, judge, passed, score, judged, chance, session in connection.execute(_LABELLED):
-        agent = agent if agent in of_metric[metric] else OTHER
-        score += populations[metric, agent].mean - means[metric, agent, judge]
-        held = labels.setdefault((metric, agent), _Labels())
-        for values, value in (
-            (held.passed, passed),
-            (held.score, score),
-            (held.judged, judged),
-            (held.drawn, chance),
-            (held.session, session),
-        ):
-            values.append(value)
-    return list(_rates(populations, labels))
-
-
-def _means(connection: sqlite3.Connection, of_metric: dict[str, set[str]]) -> dict[tuple[str, str, str], float]:
-    """Returns the mean score that each judge (model and version) gave. A labelled run's score counts by its distance
-    from its own judge's mean, so that a change of judge or question within the window does not move the rate."""
-    sums: dict[tuple[str, str, str], tuple[float, float]] = {}
-    for metric, agent, judge, weight, total in connection.execute(_BY_JUDGE):
-        key = metric, agent if agent in of_metric[metric] else OTHER, judge
-        before = sums.get(key, (0.0, 0.0))
-        sums[key] = before[0] + weight, before[1] + total
-    return {key: total / weight for key, (weight, total) in sums.items()}
-
-
-def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[AgentRate]:
+        agent = listed(metric, agent)
+        (weight, total, *_), (judges_weight, judges_total) = populations[metric, agent], judges[metric, agent, judge]
+        score += total / weight - judges_total / judges_weight
+        labels[metric, agent].append((passed, score, judged, chance, session))
+    found = []
     for key, held in sorted(labels.items()):
-        sums, rate = populations[key], None
-        labelled = held.labelled(whole=len(held.passed) >= sums.runs)
+        weight, total, passed, squares, runs = populations[key]
+        labelled, rate = _labelled(held, whole=len(held) >= runs), None
         n = len(labelled.people)
         if n >= LEAST_LABELS:
-            rate = corrected_rate(labelled, Scores(sums.mean, sums.weight**2 / sums.squares))
-        yield AgentRate(*key, n, sums.passed / sums.weight, rate, len(held.passed) - n)
+            rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
+        found.append(AgentRate(*key, n, passed / weight, rate, len(held) - n))
+    return found
+
+
+def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
+    found: dict[K, list[float]] = {}
+    for key, values in rows:
+        found[key] = [*map(add, found[key], values)] if key in found else values
+    return found
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
@@ -187,17 +158,18 @@ class PassRates:
 
     async def update(self) -> None:
         """Calculates the rates anew."""
-        rates = await asyncio.to_thread(self._calculate)
+
+        def calculate() -> list[AgentRate]:
+            with self._store.reads.snapshot():
+                return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
+
+        rates = await asyncio.to_thread(calculate)
         self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
         for each in rates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
                 _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
-
-    def _calculate(self) -> list[AgentRate]:
-        with self._store.reads.snapshot():
-            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
 
 def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:

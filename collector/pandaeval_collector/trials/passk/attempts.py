@@ -88,11 +88,13 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
         raise UserError("no result is about a step of a conversation (level trace or turn)")
     about = steps if per == "conversation" else standing
     key = _chosen(metric, {f"{each['level']}.{each['metric']}" for each in about})
-    cases = _cases_of_sessions(standing)
+    of_sessions = {_text(each.get("session_id")): case for each in standing if (case := _case(each))}
+    of_sessions.pop("", None)
     held = [each for each in standing if f"{each['level']}.{each['metric']}" == key]
+    cases = [_case(each) or of_sessions.get(_text(each.get("session_id"))) for each in held]
     if per is None:
-        per = "case" if any(_case(each, cases) for each in held) else "conversation"
-    found = _by_case(held, cases) if per == "case" else _by_conversation(held)
+        per = "case" if any(cases) else "conversation"
+    found = _by_case(zip(held, cases, strict=True)) if per == "case" else _by_conversation(held)
     if not found:
         nor = "" if per == "case" else ", nor is it about a step of a conversation"
         cure = "count by conversation (--per conversation)" if per == "case" else "send session ids"
@@ -133,29 +135,18 @@ def _chosen(asked: str | None, there: set[str]) -> str:
     raise UserError(f"no result of {asked} that could be a trial in the input; there are {', '.join(sorted(there))}")
 
 
-def _cases_of_sessions(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
-    found = {}
-    for each in results:
-        about, session = _about(each), _text(each.get("session_id"))
-        if session and about.get("case"):
-            found[session] = _text(about["case"]), _text(about.get("trial")), _text(about.get("case_kind"))
-    return found
-
-
-def _case(result: Mapping[str, Any], cases: Mapping[str, tuple[str, str, str]]) -> tuple[str, str, str] | None:
+def _case(result: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Returns the case that a result names, its trial and the kind of the case."""
     about = _about(result)
-    if about.get("case"):
-        return _text(about["case"]), _text(about.get("trial")), _text(about.get("case_kind"))
-    return cases.get(_text(result.get("session_id")))
+    if not about.get("case"):
+        return None
+    return _text(about["case"]), _text(about.get("trial")), _text(about.get("case_kind"))
 
 
-def _by_case(
-    results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str, str, str]]
-) -> dict[str, CaseOutcomes]:
+def _by_case(results: Iterable[tuple[Mapping[str, Any], tuple[str, str, str] | None]]) -> dict[str, CaseOutcomes]:
     parts: defaultdict[str, defaultdict[Trial, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     found: dict[str, CaseOutcomes] = {}
-    for each in results:
-        named = _case(each, cases)
+    for each, named in results:
         if named is None:
             continue
         name, trial, kind = named

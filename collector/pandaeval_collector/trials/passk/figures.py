@@ -22,7 +22,7 @@ from pandaeval_collector.analysis.stats.pass_k import (
     suite_pass_pow_k,
 )
 from pandaeval_collector.analysis.stats.session import assessment
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, cut, now
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
 
@@ -84,11 +84,11 @@ class Figures:
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     """Computes all figures, for each of ``ks`` (1 or more)."""
-    return Figures(
-        found,
-        tuple(_of_case(case, k) for case in found.cases for k in ks),
-        tuple(_of_suite(found.counts, k) for k in ks),
-    )
+    suite = []
+    for k in ks:
+        at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
+        suite.append(SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power)))
+    return Figures(found, tuple(_of_case(case, k) for case in found.cases for k in ks), tuple(suite))
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
@@ -98,18 +98,6 @@ def conversation(case: CaseOutcomes) -> dict[str, Any]:
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
 
 
-def estimate_dict(of: Mapping[str, PassEstimate], between: Bounds) -> dict[str, Any]:
-    """Returns the three estimators side by side, JSON-ready."""
-    bayesian = asdict(of["bayesian"])
-    bayesian["mean"] = bayesian.pop("value")
-    return {
-        "plug_in": of["plug_in"].value,
-        "unbiased": of["unbiased"].value,
-        "bayesian": bayesian,
-        "bounds": list(between),
-    }
-
-
 def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     n, c = case.n, case.c
     at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
@@ -117,11 +105,6 @@ def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
     label = _sure(label, at["bayesian"], power["bayesian"])
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
-
-
-def _of_suite(counts: Sequence[tuple[int, int]], k: int) -> SuiteFigures:
-    at, power = suite_pass_at_k(counts, k), suite_pass_pow_k(counts, k)
-    return SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power))
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
@@ -190,10 +173,24 @@ def task_results(found: Figures) -> Iterator[Result]:
     """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
     with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
     trials = found.trials
+    settings = {"metric": trials.metric, "per": trials.per}
     for each in found.cases:
-        case = each.case
+        case, agents = each.case, each.case.agents - {""}
+        made = f"{case.c} of {case.n} trials succeeded"
+        evidence = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
+        unit = Unit(
+            level="task",
+            id=case.id,
+            trace_id="",
+            span_id="",
+            session_id=case.id if trials.per == "conversation" else None,
+            agent=next(iter(agents)) if len(agents) == 1 else "",
+            evidence=hashlib.blake2b(evidence, digest_size=16).hexdigest(),
+        )
         for metric, estimates, between in ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds)):
             value, bayesian = estimates["unbiased"].value, estimates["bayesian"]
+            by_bayes = asdict(bayesian)
+            by_bayes["mean"] = by_bayes.pop("value")
             about = {
                 "case": case.id,
                 **({"case_kind": case.kind} if case.kind else {}),
@@ -201,14 +198,24 @@ def task_results(found: Figures) -> Iterator[Result]:
                 "n": case.n,
                 "c": case.c,
                 "undetermined": case.undetermined,
-                "metric": trials.metric,
-                "per": trials.per,
-                **estimate_dict(estimates, between),
+                **settings,
+                "plug_in": estimates["plug_in"].value,
+                "unbiased": value,
+                "bayesian": by_bayes,
+                "bounds": list(between),
             }
             if trials.per == "conversation":  # under the names of its source, too
                 about |= conversation(case)
                 about |= {metric: value, f"{metric}_ci_low": bayesian.ci_low, f"{metric}_ci_high": bayesian.ci_high}
-            yield _result(metric, trials, each, value, about)
+            finding: Finding
+            if value is None:
+                why = f"{made}; k = {each.k} takes as many determined trials"
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+            else:
+                finding = Score(min(1.0, max(0.0, value)), made, about, label=each.label)
+            identity = Identity(f"task.{metric}", _VERSION, None, {"k": each.k, **settings})
+            origin = Origin(metric, identity, EvaluatorInfo("math", _VERSION), None)
+            yield from conclude(unit, [(origin, finding, 0.0)])
 
 
 def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
@@ -245,37 +252,3 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
                     "method": estimate.method,
                 },
             }
-
-
-def _result(metric: str, trials: CaseTrials, each: CaseFigures, value: float | None, about: dict[str, Any]) -> Result:
-    case, agents = each.case, each.case.agents - {""}
-    made = f"{case.c} of {case.n} trials succeeded"
-    finding: Finding
-    if value is None:
-        why = f"{made}; k = {each.k} takes as many determined trials"
-        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
-    else:
-        finding = Score(min(1.0, max(0.0, value)), made, about, label=each.label)
-    evidence = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
-    unit = Unit(
-        level="task",
-        id=case.id,
-        trace_id="",
-        span_id="",
-        session_id=case.id if trials.per == "conversation" else None,
-        agent=next(iter(agents)) if len(agents) == 1 else "",
-        evidence=hashlib.blake2b(evidence, digest_size=16).hexdigest(),
-    )
-    identity = Identity(f"task.{metric}", _VERSION, None, {"k": each.k, "metric": trials.metric, "per": trials.per})
-    return Result(
-        id=identity.of(unit),
-        metric=metric,
-        unit=unit,
-        finding=finding,
-        evaluator=EvaluatorInfo("math", _VERSION),
-        threshold=None,
-        revision=1,
-        final=True,
-        duration_ms=0.0,
-        time=now(),
-    )

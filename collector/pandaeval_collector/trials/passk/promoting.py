@@ -48,39 +48,28 @@ class PromotableCase:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """Which capability cases to promote. ``candidates``: all capability cases, the proposed ones first."""
-
-    candidates: Sequence[PromotableCase]
-
-    @property
-    def told(self) -> str:
-        """A sentence about the saturation: the share of capability cases that pass steadily."""
-        steady, every = sum(each.steady for each in self.candidates), len(self.candidates)
-        if not every:
-            return "no trial of a capability case in these results"
-        full = "; the suite is saturated: it shows no progress any more, add harder cases" if steady == every else ""
-        return f"saturation: {steady} of {every} capability cases pass steadily ({steady / every:.0%}){full}"
+def saturation(candidates: Sequence[PromotableCase]) -> str:
+    """Writes a sentence about the share of capability cases that pass steadily."""
+    steady, every = sum(each.steady for each in candidates), len(candidates)
+    if not every:
+        return "no trial of a capability case in these results"
+    full = "; the suite is saturated: it shows no progress any more, add harder cases" if steady == every else ""
+    return f"saturation: {steady} of {every} capability cases pass steadily ({steady / every:.0%}){full}"
 
 
-def promotion(found: CaseTrials, k: int, least: float) -> Promotion:
-    """Finds the cases of which ``k`` trials in a row pass with a share of at least ``least``, 0 to 1."""
+def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
+    """Returns all capability cases, first those of which ``k`` trials in a row pass with a share of at least ``least``,
+    0 to 1."""
     candidates = []
     for case in found.cases:
         if case.kind == CAPABILITY:
             n = len(case.trials)  # undetermined ones count as failed: what could not be graded promotes nothing
             power = pass_pow_k(n, case.c, k, "bayesian")
-            candidates.append(PromotableCase(case, power, _more(n, case.c, k, least)))
-    return Promotion(sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0))))
 
+            def holds(more: int, n: int = n, c: int = case.c) -> bool:
+                low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
+                return low is not None and low >= least
 
-def _more(n: int, c: int, k: int, least: float) -> int | None:
-    """Returns how many further passing trials bring the lower end up to ``least``, found by bisection."""
-
-    def holds(more: int) -> bool:
-        low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
-        return low is not None and low >= least
-
-    more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
-    return more if more <= _MOST_MORE else None
+            more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
+            candidates.append(PromotableCase(case, power, more if more <= _MOST_MORE else None))
+    return sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.untrusted.yaml_text import TooLongError, read_text
+from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.scoring.cases.files import CaseFileError, read_suite
 from pandaeval_collector.scoring.custom.files import metrics_of
 
@@ -16,9 +16,9 @@ from pandaeval_collector.scoring.custom.files import metrics_of
 def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"\xef\xbb\xbfabc")
-    assert read_text(file, 6) == "abc"
+    assert read_given(file, 6).decode("utf-8-sig") == "abc"
     with pytest.raises(TooLongError):
-        read_text(file, 5)
+        read_given(file, 5)
 
 
 def test_a_device_that_never_ends_is_no_file(tmp_path: Path) -> None:

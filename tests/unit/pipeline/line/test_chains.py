@@ -5,22 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.store import Store, StoreReader, response_digest
-from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
+from pandaeval_collector.store import Store, StoreReader, numbers, response_digest, responses
+from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
 from support.database import open_database
@@ -151,7 +153,7 @@ class TestByHistory:
             assert places(line, *shown) == [None] * 3
 
     def test_inspect_says_how_it_was_told(self) -> None:
-        with FileRun(None) as run:
+        with TraceFiles() as run:
             for made in TOLD:
                 run.add(Request(False, made.request().SerializeToString()))
             assert {trace.notes[-1] for trace in run.traces()} == {
@@ -368,12 +370,12 @@ class TestFiles:
         assert noted == {1, 2, 3}
 
     def test_every_result_of_a_file_names_the_session(self) -> None:
-        with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings())) as run:
+        with TraceFiles() as run:
             # More than fit into one decision lie between the first and the second turn.
             between = [turn(number, start=2) for number in range(100, 400)]
             for each in (ONE, *between, turn(2, ["resp_2"], "resp_1", start=9)):
                 run.add(Request(False, each.request().SerializeToString()))
-            results = [result.to_dict() for result in run.results()]
+            results = [result.to_dict() for result in replay(run, Evaluator(WordEmbedder(), EvaluatorSettings()))]
         of_first = [each for each in results if each["trace_id"] == ONE.trace_id.hex() and each["level"] == "trace"]
         assert {each["metric"] for each in of_first} >= {"coherence", "loop_detection"}
         assert {each["session_id"] for each in of_first} == {"resp_1"}
@@ -401,11 +403,11 @@ class TestJudged:
                 for row in store.reads.session_traces(names[1])
             }
             found.add((*asked, *signals))
-            with FileRun(evaluator) as run:
+            with TraceFiles() as run:
                 for each in turns:
                     run.add(Request(False, each.request().SerializeToString()))
                 decided: list[Conclusion] = []
-                list(run.results(decided.append))
+                list(replay(run, evaluator, on_decided=decided.append))
             assert sum(len(decision.changes.jobs) for decision in decided) == sum(asked)
         store.close()
         assert found == {(1, 1, 1, 1, "pending"), (0, 0, 0, 0, "unscored")}
@@ -436,7 +438,7 @@ class TestJudged:
 
 
 def inspected(turns: list[MadeTrace]) -> list[Trace]:
-    with FileRun(None) as run:
+    with TraceFiles() as run:
         for each in turns:
             run.add(Request(False, each.request().SerializeToString()))
         return list(run.traces())
@@ -445,13 +447,12 @@ def inspected(turns: list[MadeTrace]) -> list[Trace]:
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
     """Which responses the disk is asked for, from now on."""
     asked: list[list[bytes]] = []
-    read = ResponseTables._read
 
-    def watched(responses: ResponseTables, digests: Any, continued: bool) -> Any:
+    def watched(digests: list[bytes]) -> Any:
         asked.append(sorted(digests))
-        return read(responses, digests, continued)
+        return numbers.batched(digests)
 
-    monkeypatch.setattr(ResponseTables, "_read", watched)
+    monkeypatch.setattr(responses, "numbers", SimpleNamespace(**{**vars(numbers), "batched": watched}))
     return asked
 
 

@@ -21,12 +21,12 @@ SILENT = (
     b'"sampled":true,"fragment":false,"digest":"808eeaaa21ffc68b901fa1237cfaabea","revision":1,"crashed":false,'
     b'"captured":false,"said":false,"embedder":null,"signals":{"coherence":{"outcome":"unscored","value":null,'
     b'"why":"no_content"},"tool_loop":{"outcome":"scored","value":0.25,"why":null}},'
-    b'"loop_evidence":"808eeaaa21ffc68b901fa1237cfaabea"}'
+    b'"evidence":{"loop_detection":"808eeaaa21ffc68b901fa1237cfaabea"}}'
 )
 CHAINED = (
     b'{"agent":"clerk","service":"desk","environment":"prod","span_id":"0000000000000102","response_id":"resp_2",'
     b'"sampled":false,"fragment":true,"digest":"d2","revision":3,"crashed":true,"captured":true,"said":true,'
-    b'"embedder":"words","signals":{},"loop_evidence":"","responses":["resp_1","resp_2"],"continues":"resp_0",'
+    b'"embedder":"words","signals":{},"evidence":null,"responses":["resp_1","resp_2"],"continues":"resp_0",'
     b'"chained":true}'
 )
 

@@ -12,9 +12,9 @@ import pytest
 from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
@@ -175,7 +175,7 @@ async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
             good + Member(start_ns=1 << 63).SerializeToString(),
         ]
         for each in bad:
-            with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):
+            with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):  # noqa: PT012
                 MemberMessage.read(each)
                 unpacked(each)
 

@@ -11,8 +11,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from support.made_traces import Composer, MadeTrace
 
 
@@ -22,9 +24,9 @@ def _trace() -> MadeTrace:
 
 def _results(trace: MadeTrace, spans: Iterable[Span], score_rootless: str) -> list[Result]:
     config = load(None, {"PANDAEVAL_CLOSE__SCORE_ROOTLESS": score_rootless})
-    with FileRun(evaluator(config), close_rules(config)) as run:
+    with TraceFiles(close_rules(config)) as run:
         run.add(Request(False, trace.request(spans).SerializeToString()))
-        return [each for each in run.results() if each.unit.level == "trace"]
+        return [each for each in replay(run, evaluator(config)) if each.unit.level == "trace"]
 
 
 def test_it_is_scored_unless_told_otherwise() -> None:

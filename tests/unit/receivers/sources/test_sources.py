@@ -15,7 +15,8 @@ from pandaeval_collector.receivers.files import Input, Request, UnusableInputErr
 from pandaeval_collector.receivers.sources import TraceSource
 from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
 from pandaeval_collector.receivers.sources import tempo as asks_tempo
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.wire.splitting import split_traces
 from support.query_api import QueryApi
@@ -41,11 +42,11 @@ def evaluator() -> Evaluator:
 
 
 def _ids(evaluator: Evaluator, inputs: Sequence[Input | TraceSource]) -> set[str]:
-    with FileRun(evaluator) as run:
+    with TraceFiles() as run:
         for each in inputs:
             for request in each.requests():
                 run.add(request)
-        found = {result.id for result in run.results()}
+        found = {result.id for result in replay(run, evaluator)}
         assert run.read.bad == 0, run.read.problems
     assert found
     return found

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.runs.trial_grading import graded as graded_trials
 from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
@@ -50,6 +54,12 @@ def reachable(thing: object) -> int:
     return len(known)
 
 
+def _results(files: TraceFiles, evaluator: Evaluator, grader: TrialGrader) -> Iterator[Result]:
+    matcher = TrialMatcher(grader.suite)
+    yield from replay(files, evaluator, on_decided=lambda decision: matcher.add(decision.traces))
+    yield from graded_trials(files, grader, matcher)
+
+
 def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text(json.dumps(SUITE))
     runs = [  # the two traces of a trial are far apart, and the trials of a case are mixed with those of the other
@@ -62,11 +72,11 @@ def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
     gc.collect()
     gc.freeze()  # what other tests left need not be looked through each time
     most = (0, 0)
-    with FileRun(evaluator, grader=grader) as line:
+    with TraceFiles() as files:
         for request in Input(str(write(tmp_path / "t.jsonl", runs))).requests():
-            line.add(request)
+            files.add(request)
         found = []
-        for result in line.results():
+        for result in _results(files, evaluator, grader):
             found.append((result.finding.metadata["trial"], result.score, len(result.finding.metadata["traces"])))
             trials, traces = held()
             most = max(most[0], trials), max(most[1], traces)
@@ -93,12 +103,12 @@ def test_the_traces_of_a_trial_are_graded_together_in_the_session_that_they_were
         run(7, task="And now?", calls=find, session="v"),
     ]
     evaluator = Evaluator(Embedder(), EvaluatorSettings(enabled=frozenset({"trial.trial_correct"})))
-    with FileRun(evaluator, grader=TrialGrader(evaluator, read_suite(tmp_path / "suite.json"))) as line:
+    with TraceFiles() as files:
         for request in Input(str(write(tmp_path / "t.jsonl", runs))).requests():
-            line.add(request)
+            files.add(request)
         told = {
             int(each.unit.trace_id, 16): (each.score, each.finding.metadata["trial"], each.unit.session_id)
-            for each in line.results()
+            for each in _results(files, evaluator, TrialGrader(evaluator, read_suite(tmp_path / "suite.json")))
         }
     assert told == {2: (1.0, "s", "s"), 4: (1.0, "1", "u"), 5: (0.0, "2", "u"), 7: (1.0, "v", "v")}
 

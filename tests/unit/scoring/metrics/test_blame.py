@@ -14,8 +14,10 @@ from pandaeval_collector.config import Config, load
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import spans
 from pandaeval_collector.receivers.files import BadLine, Input
-from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.blame import METRIC
 from pandaeval_collector.show.mcp.lines import step_lines
@@ -32,11 +34,11 @@ TOLD = Score(1.0, "a call", {"step": STEP, "candidates": [STEP]}, label="tool", 
 
 def results(name: str, config: Config | None = None) -> list[Result]:
     settings = config or load(None, {})
-    with FileRun(evaluator(settings), close_rules(settings)) as run:
+    with TraceFiles(close_rules(settings)) as run:
         for request in Input(str(CAPTURES / f"{name}.otlp.jsonl")).requests():
             assert not isinstance(request, BadLine)
             run.add(request)
-        return list(run.results())
+        return list(replay(run, evaluator(settings)))
 
 
 def one(found: list[Result]) -> Result:

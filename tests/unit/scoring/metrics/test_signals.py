@@ -14,8 +14,9 @@ from pandaeval_collector.config import load
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.one_metric import running_metrics
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
@@ -31,10 +32,10 @@ ALONE = EvaluatorSettings({"session.agent_reliability"})
 
 def _results(settings: EvaluatorSettings) -> list[Result]:
     composer = Composer(11)
-    with FileRun(Evaluator(WordEmbedder(), settings)) as run:
+    with TraceFiles() as run:
         for _ in range(40):
             run.add(Request(False, composer.trace().request().SerializeToString()))
-        return list(run.results())
+        return list(replay(run, Evaluator(WordEmbedder(), settings)))
 
 
 def test_asked_alone_it_says_what_it_says_among_all() -> None:

@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.stats.pass_k import pass_pow_k
 from pandaeval_collector.cli import app
 from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
-from pandaeval_collector.trials.passk.promoting import promotion
+from pandaeval_collector.trials.passk.promoting import promotable, saturation
 
 
 def case(id_: str, n: int, c: int, unknown: int = 0, kind: str = "capability") -> CaseOutcomes:
@@ -24,7 +24,7 @@ def case(id_: str, n: int, c: int, unknown: int = 0, kind: str = "capability") -
 
 
 def told(*cases: CaseOutcomes, k: int = 3, least: float = 0.7) -> Any:
-    return promotion(CaseTrials("trial.trial_correct", "case", cases), k, least)
+    return promotable(CaseTrials("trial.trial_correct", "case", cases), k, least)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def told(*cases: CaseOutcomes, k: int = 3, least: float = 0.7) -> Any:
     ],
 )
 def test_a_few_lucky_trials_promote_nothing(n: int, c: int, unknown: int, steady: bool, more: int) -> None:
-    [found] = told(case("a", n, c, unknown)).candidates
+    [found] = told(case("a", n, c, unknown))
     assert (found.steady, found.more) == (steady, more)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 6), st.sampled_from([0.3, 0.7, 0.9]))
 def test_what_is_said_to_be_missing_is_what_is_missing(c: int, failed: int, k: int, least: float) -> None:
-    [found] = told(case("a", c + failed, c), k=k, least=least).candidates
+    [found] = told(case("a", c + failed, c), k=k, least=least)
     if found.more is not None:
         enough = pass_pow_k(c + failed + found.more, c + found.more, k, "bayesian").ci_low
         assert enough is not None
@@ -57,10 +57,10 @@ def test_what_is_said_to_be_missing_is_what_is_missing(c: int, failed: int, k: i
 
 def test_only_capability_cases_are_promoted_and_the_suite_is_said_to_be_saturated() -> None:
     found = told(case("weak", 40, 20), case("sure", 40, 40), case("guard", 40, 40, kind="regression"))
-    assert [each.case.id for each in found.candidates] == ["sure", "weak"]
-    assert found.told == "saturation: 1 of 2 capability cases pass steadily (50%)"
-    assert "the suite is saturated" in told(case("sure", 40, 40)).told
-    assert told(case("guard", 9, 9, kind="regression")).told == "no trial of a capability case in these results"
+    assert [each.case.id for each in found] == ["sure", "weak"]
+    assert saturation(found) == "saturation: 1 of 2 capability cases pass steadily (50%)"
+    assert "the suite is saturated" in saturation(told(case("sure", 40, 40)))
+    assert saturation(told(case("guard", 9, 9, kind="regression"))) == "no trial of a capability case in these results"
 
 
 def test_the_command_proposes_and_writes_them(tmp_path: Path) -> None:

@@ -177,21 +177,20 @@ def shows_history(trace: Trace) -> bool:
 def _exchanged_before(messages: Sequence[Message]) -> bool:
     asked = answered = False
     for message in messages:
-        if answered and is_user_turn(message):
-            return True
-        answered = answered or (asked and message.role == "assistant")
-        asked = asked or is_user_turn(message)
+        if message.role == "assistant":
+            answered = asked
+        elif message.role == "user" and is_user_turn(message):
+            if answered:
+                return True
+            asked = True
     return False
 
 
 def shows_results(trace: Trace) -> bool:
-    """Returns whether the history on the spans holds calls or results; many frameworks drop them from it."""
-    for span in trace.spans:
-        messages = span.input or ()
-        last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
-        if any(message.role == "tool" or message.tool_requests for message in messages[:last]):
-            return True
-    return False
+    """Returns whether the history on the first model call holds results; many frameworks drop them from it."""
+    messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
+    return any(message.role == "tool" for message in messages[:last])
 
 
 def leaves(value: Any, depth: int = 40) -> Iterator[str]:

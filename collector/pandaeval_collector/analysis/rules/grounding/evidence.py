@@ -403,8 +403,13 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Evidence:
     dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
     dated.extend((0, INSTRUCTIONS, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
     seen: set[int] = set()
+    shown: tuple[Message, ...] = ()
     for span in trace.spans:
-        dated.extend(_of_span(span, seen))
+        dated.extend(_of_span(span))
+        if span.input and span.kind is not Kind.TOOL:
+            begin = len(shown) if span.input[: len(shown)] == shown else 0
+            dated.extend(_of_messages(span.input, begin, span.start_ns, seen))
+            shown = span.input
     for call in trace.tool_calls:
         dated.append((call.start_ns, CALL, call.arguments))
         if call.has_result:
@@ -418,7 +423,7 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Evidence:
     return found
 
 
-def _of_span(span: Span, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
+def _of_span(span: Span) -> Iterator[tuple[int, str, Any]]:
     if span.system:
         yield 0, INSTRUCTIONS, span.system
     if span.documents:
@@ -427,13 +432,17 @@ def _of_span(span: Span, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
         yield span.end_ns, RESULT, span.result.value
     for value in span.attributes.values():
         yield 0, INSTRUCTIONS, value
-    if span.kind is Kind.TOOL or not span.input:
-        return
-    last = max((index for index, message in enumerate(span.input) if message.role == "user"), default=-1)
-    for index, message in enumerate(span.input):
+
+
+def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
+    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
+    this trace says."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    for index in range(begin, len(messages)):
+        message = messages[index]
         if id(message) not in seen and (message.role != "assistant" or index < last):
             seen.add(id(message))
-            yield from _of_message(message, span.start_ns)
+            yield from _of_message(message, at)
 
 
 def _of_message(message: Message, at: int) -> Iterator[tuple[int, str, Any]]:

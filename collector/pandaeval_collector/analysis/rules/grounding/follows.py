@@ -252,7 +252,9 @@ class Follows:
         had, length = list(self._had.by(at)), value.number
         if any(length in content.durations or length in content.times for content in had):
             return True
-        if any(self._had.near(each, _CLOSE, at, "minute") for each in (length, length / 60, length / _DAY, length * 60)):
+        if any(
+            self._had.near(each, _CLOSE, at, "minute") for each in (length, length / 60, length / _DAY, length * 60)
+        ):
             return True
         times = set().union(*(content.times for content in had)) if had else set()
         self._left -= len(times)
@@ -313,7 +315,11 @@ def _by_one_step(number: float, value: Value, group: Group) -> bool:
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
         ):
             return True
-        if value.kind == AMOUNT and len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
+        if (
+            value.kind == AMOUNT
+            and len(worth) <= 8
+            and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
+        ):
             return True
     for count in group.counts:
         if count in (0.0, 1.0):
@@ -368,11 +374,8 @@ def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Va
             if len(operands) > 1:
                 total = _total([(sign, each.number) for sign, each in operands])
                 tolerance = max(value.step / 2, 0.005) + abs(total) * 1e-9
-                yield (
-                    [each for _, each in operands],
-                    value,
-                    any(abs(abs(total) - key) <= tolerance for key in value.keys),
-                )  # type: ignore[operator]
+                holds = any(abs(abs(total) - float(key)) <= tolerance for key in value.keys)
+                yield [each for _, each in operands], value, holds
             operands = [("+", value)]
         else:
             operands.append((signs[0], value))

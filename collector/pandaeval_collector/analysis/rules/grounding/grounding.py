@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
@@ -22,6 +22,7 @@ from pandaeval_collector.analysis.rules.grounding.before import (
     shows_results,
 )
 from pandaeval_collector.analysis.rules.grounding.claims import (
+    MOST_ANSWER,
     MOST_CLAIMS,
     Claim,
     answers,
@@ -206,11 +207,11 @@ def _sums(settled: list[Claim], left: list[Claim]) -> None:
         of = {claim.value.start: claim for claim in group}
         for operands, result, holds in shown(group[0].text, numbers):
             known = all(each.start in good or (each.start not in of and each.number) for each in operands)
-            claim = of.get(result.start)
-            if holds and known and claim is not None and result.start not in good:
+            total = of.get(result.start)
+            if holds and known and total is not None and result.start not in good:
                 good.add(result.start)
-                settled.append(claim)
-                left.remove(claim)
+                settled.append(total)
+                left.remove(total)
 
 
 def _shown(settled: Sequence[Claim], left: Sequence[Claim]) -> Iterator[Claim]:
@@ -229,7 +230,7 @@ def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> s
     wanted = {(claim.value.kind, claim.value.keys[0]) for claim in pending}
     grounded: set[tuple[str, float | str]] = set()
     for text, at in list(had.own.items())[-_MOST_OWN:]:
-        said = list(of_answer(fold(text[:20_000]), at, "own"))[:MOST_CLAIMS]
+        said = list(islice(of_answer(fold(text[:MOST_ANSWER]), at, "own"), MOST_CLAIMS))
         if any((claim.value.kind, claim.value.keys[0]) in wanted for claim in said):
             settled, _ = _settled(said, follows)
             grounded.update((claim.value.kind, claim.value.keys[0]) for claim in settled)
@@ -238,7 +239,7 @@ def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> s
 
 def _in_own_words(pending: Sequence[Claim], had: Evidence) -> set[int]:
     """Returns which claims repeat what the agent said before."""
-    said = {(value.kind, value.keys[0]) for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:20_000]))}
+    said = {(value.kind, value.keys[0]) for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:MOST_ANSWER]))}
     return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in said}
 
 

@@ -122,7 +122,7 @@ def _dates(text: str) -> tuple[float, ...]:
         year = numbers.pop() if numbers[-1] > 31 else 0
         found = [(year, _MONTH_OF[name[1].casefold()], day) for day in range(numbers[0], numbers[-1] + 1)]
     elif len(numbers) == 2:
-        found = [(0, *numbers)]
+        found = [(0, numbers[0], numbers[1])]
     elif numbers[0] > 31:
         found = [(numbers[0], numbers[1], numbers[2])]
     else:

@@ -1,0 +1,50 @@
+"""What the processes of a running collector's line are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+
+if TYPE_CHECKING:
+    from pandaeval_collector.pipeline.line.line import Line
+
+
+@dataclass(frozen=True, slots=True)
+class LineSetup:
+    """What such a process is told at its start. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
+
+    config: Config
+    signals: Collection[str] = ()
+
+    def open(self, telemetry: Telemetry) -> Line:
+        """Makes the line, in its own process: what is imported here stays out of the front."""
+        from pandaeval_collector.exporters.delivery.emitter import Emitter
+        from pandaeval_collector.pipeline.line.hints import Hints
+        from pandaeval_collector.pipeline.line.line import Line
+        from pandaeval_collector.runs.front import hands_over
+        from pandaeval_collector.runs.settings import live_evaluator
+        from pandaeval_collector.store import StoreReader
+        from pandaeval_collector.store.failures.live import LiveGroups
+        from pandaeval_collector.store.series import SeriesLabels
+        from pandaeval_otel.dialects import dialects
+
+        config = self.config
+        dialects()  # what is wrong with one of another package is said now, not over the first trace
+        evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
+        labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
+        telemetry.gauge("pandaeval.series", lambda: labels.series)
+        emitter = Emitter(
+            self.signals,
+            labels,
+            lambda results: telemetry.add("pandaeval.series.folded", "", results),
+            page=config.ui.url,
+            shows_failed=config.spans.failed_status == "error",
+        )
+        groups = LiveGroups(evaluator.embedder, store.failure_groups())
+        hints = Hints(config.judge.model is not None)
+        return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config), hints=hints)

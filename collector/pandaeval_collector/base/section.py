@@ -1,0 +1,182 @@
+"""What a section of the configuration is made of, for whoever has settings: our own parts, and exporters of third
+parties. Values are checked, shown, documented and read from the environment by what their fields say here: durations,
+sizes and other kinds, each of which says what is wrong in words a person can act on."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
+
+# Durations and sizes as people write them: text to seconds or bytes, and back without loss.
+_NUMBER = r"\d+(?:\.\d+)?"
+DURATION_PATTERN = "^(?!$)" + "".join(rf"(?:({_NUMBER}) ?{unit} ?)?" for unit in ("d", "h", "m", "s", "ms")) + "$"
+SIZE_PATTERN = rf"^({_NUMBER}) ?(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)?$"
+
+_SECONDS = tuple(Decimal(seconds) for seconds in ("86400", "3600", "60", "1", "0.001"))
+_LONGEST = Decimal(100 * 365 * 86400)
+# The smallest amount for which each unit is used, so that 180 s, 24 h and 7 d read as they are usually said.
+_DURATION_UNITS = (("d", 86400.0, 2), ("h", 3600.0, 1), ("m", 60.0, 5), ("s", 1.0, 1), ("ms", 0.001, 1))
+_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
+    f"{letter}ib": 1 << 10 * power for power, letter in enumerate("kmgt", start=1)
+}
+_SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
+
+
+def parse_duration(value: object) -> float:
+    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
+
+    Raises ``ValueError`` with a sentence that says what to write.
+    """
+    seconds = _plain_number(value)
+    if seconds is None and (match := _match(DURATION_PATTERN, value)):
+        amounts = (Decimal(amount or 0) for amount in match.groups())
+        seconds = sum((amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True)), Decimal(0))
+    if seconds is None or not 0 <= seconds <= _LONGEST:
+        raise ValueError("is not a duration; write 10s, 15m or 24h")
+    return float(seconds)
+
+
+def format_duration(seconds: float) -> str:
+    """Returns the shortest usual spelling; ``parse_duration`` of it gives the same float."""
+    for unit, length, least in _DURATION_UNITS:
+        amount = round(seconds / length)
+        if amount >= least and parse_duration(text := f"{amount}{unit}") == seconds:
+            return text
+    return f"{Decimal(repr(float(seconds))):f}s".replace(".0s", "s")
+
+
+def parse_size(value: object) -> int:
+    """Returns bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB`` or a plain whole number of bytes.
+
+    Raises ``ValueError`` with a sentence that says what to write.
+    """
+    size = _plain_number(value)
+    if size is None and (match := _match(SIZE_PATTERN, value)):
+        size = Decimal(match[1]) * _BYTES[(match[2] or "").lower()]
+    if size is None or size < 0 or size >= 1 << 63:
+        raise ValueError("is not a size; write 32MiB, 1MB or a number of bytes")
+    if size != int(size):
+        raise ValueError("is not a whole number of bytes")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """Writes a size with the largest unit that divides it; ``parse_size`` of it gives the same number."""
+    for unit in _SIZE_UNITS:
+        amount, rest = divmod(size, _BYTES[unit.lower()])
+        if amount and not rest:
+            return f"{amount}{unit}"
+    return f"{size}B"
+
+
+def _plain_number(value: object) -> Decimal | None:
+    """Reads a number, or a text that is nothing but a number. ``true`` is not a number here, nor is infinity."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return Decimal(repr(value))
+    match = _match(f"^({_NUMBER})$", value)
+    return Decimal(match[1]) if match else None
+
+
+def _match(pattern: str, value: object) -> re.Match[str] | None:
+    # The shortest positive float needs 327 characters; what is longer is no quantity.
+    return re.match(pattern, value.strip(), re.ASCII) if isinstance(value, str) and len(value) < 400 else None
+
+
+_ENDPOINT = re.compile(
+    r"(?:https?://(?:[^/\s]*@)?)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+)(?::\d{1,5})?(?P<path>/\S*)?"
+)
+
+
+class Section(BaseModel):
+    """A group of keys. Unknown keys are errors; values never change after loading. Each subclass is named after its
+    key: the JSON schema that ``pandaeval config`` prints contains the class names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def group(section: type[Section], description: str | None = None) -> Any:
+    """Makes a field that holds ``section`` with its defaults, described by ``description`` or its docstring."""
+    return Field(default=section(), description=description or section.__doc__)
+
+
+def _endpoint(text: str) -> str:
+    match = _ENDPOINT.fullmatch(text)
+    if not match or (match["path"] and "://" not in text):
+        raise ValueError("is not an endpoint; write HOST:PORT or http(s)://HOST:PORT")
+    return text
+
+
+def _url(text: str) -> str:
+    if "://" not in text:
+        raise ValueError("is not a URL; write http(s)://HOST:PORT/PATH")
+    return _endpoint(text)
+
+
+def _variable(name: str) -> str:
+    # Keys often hold lower case letters or dashes; refusing those catches a secret pasted in place of its name.
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name, re.ASCII):
+        raise ValueError("is not the name of an environment variable (A-Z, 0-9, _); write no secret here")
+    return name
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("is not a number")
+    return value
+
+
+def without(reserved: frozenset[str], owner: str) -> AfterValidator:
+    """Returns a check that a map of settings holds none that its owner sets."""
+
+    def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if taken := sorted(reserved & given.keys()):
+            raise ValueError(f"may not hold {taken[0]}, which the {owner} sets itself or has a key of its own for")
+        return given
+
+    return AfterValidator(check)
+
+
+_DURATION = (
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
+    WithJsonSchema({"type": ["string", "number"], "pattern": DURATION_PATTERN, "minimum": 0, "x-kind": "duration"}),
+)
+_SIZE = (
+    BeforeValidator(parse_size),
+    PlainSerializer(format_size, return_type=str, when_used="json"),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": SIZE_PATTERN, "minimum": 0, "x-kind": "size"}),
+)
+_TEXT = StringConstraints(strip_whitespace=True, min_length=1)
+
+Duration = Annotated[float, *_DURATION]
+PositiveDuration = Annotated[float, *_DURATION, Field(gt=0)]
+Size = Annotated[int, *_SIZE, Field(gt=0)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
+Text = Annotated[str, _TEXT]
+FilePath = Annotated[str, _TEXT, AfterValidator(os.path.expanduser)]
+Endpoint = Annotated[str, _TEXT, AfterValidator(_endpoint)]
+Url = Annotated[str, _TEXT, AfterValidator(_url)]
+EnvName = Annotated[str, _TEXT, AfterValidator(_variable)]
+
+ReplyFormat = Literal["json", "schema", "text"]

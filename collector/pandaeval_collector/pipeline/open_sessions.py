@@ -1,0 +1,224 @@
+"""The open sessions of a collector as state machines: when each is scored so far, when it is over, whether it waits for
+judges, and whether its application has ended it. Pure but for the look-up of judges; the caller passes the clock, in
+seconds on a monotonic one, which restarts with the process. It holds ids and times, and no content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_otel.assembly.deadlines import Deadlines
+from pandaeval_otel.model import Trigger
+
+_MANY = 50
+"""For each so many touches a session has to be quiet ``session_interim`` longer, as the cost of its scores grows."""
+_SCORED, _CLOSED, _COMPARED = 64, 256, 64
+"""Sessions that are scored so far, closed, and compared at once."""
+_LOOK_S = 0.5
+"""How often is looked whether judges have answered."""
+
+
+class OpenState(Enum):
+    """Where an open session is. What follows, closing, is noted apart, as the session may open anew meanwhile."""
+
+    OPEN = auto()
+    """Something came since it was last scored so far."""
+    QUIET = auto()
+    """It was scored as far as it has come."""
+    OVER = auto()
+    """Its application has ended it."""
+    AWAITING_JUDGE = auto()
+    """It is over, and judges have yet to answer about its traces."""
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """``touches``: how often something came. ``over_at``, ``trigger``: since when it is over, and why. ``look_at``:
+    when to look again whether judges have answered."""
+
+    first_at: float
+    last_at: float
+    state: OpenState = OpenState.OPEN
+    touches: int = 0
+    over_at: float = 0.0
+    trigger: Trigger = Trigger.IDLE
+    look_at: float = 0.0
+
+
+class OpenSessions:
+    """Tracks the sessions that are not scored for good yet. One is over at the first of: its explicit end,
+    ``session_idle`` seconds since its last trace, ``session_max_age`` seconds since its first. It is then held back
+    while judges have yet to be asked, at most ``judge_wait`` seconds; 0: not at all. ``pending``: returns those of the
+    given sessions in which they have."""
+
+    def __init__(self, timing: Timing, pending: Callable[[Collection[str]], Collection[str]]) -> None:
+        self._timing, self._pending = timing, pending
+        self._sessions: dict[str, OpenSession] = {}
+        self._deadlines: Deadlines[str] = Deadlines(self._due_at)
+        self._closing: set[str] = set()
+        self._uncompared: dict[str, int] = {}
+        self._session_of: dict[bytes, str] = {}
+        self._undecided: dict[str, set[bytes]] = {}
+        self._ending: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._sessions.keys() | self._closing)
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._sessions or session_id in self._closing
+
+    def touch(self, session_id: str, now: float, *, goes_on: bool = True) -> None:
+        """Notes that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
+        session that waits for judges and goes on was not over."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.state is OpenState.AWAITING_JUDGE:
+            if not goes_on:
+                return
+            session = None
+        if session is None:
+            session = self._sessions[session_id] = OpenSession(now, now)
+        session.last_at = now
+        session.touches += 1
+        if session.state is OpenState.QUIET:
+            session.state = OpenState.OPEN
+        self._schedule(session_id)
+
+    def end(self, session_id: str, now: float) -> None:
+        """Ends a session, since its application says that it is over."""
+        session = self._sessions.setdefault(session_id, OpenSession(now, now))
+        session.trigger = Trigger.EXPLICIT
+        if session.state is not OpenState.AWAITING_JUDGE:
+            session.state = OpenState.OVER
+        self._schedule(session_id)
+
+    def forget(self, session_id: str) -> None:
+        """Forgets a session that another collector continues. If it is being closed, that is finished."""
+        self._sessions.pop(session_id, None)
+        self._uncompared.pop(session_id, None)
+
+    def take_due(self, now: float) -> tuple[dict[str, Trigger], list[str]]:
+        """Returns sessions to be closed now, which are closing from then on, each with why it is over; and open ones
+        to be scored so far, each once after a stretch without a touch. There may be more."""
+        over: list[str] = []
+        quiet: list[str] = []
+        later: list[str] = []
+        while len(over) < _CLOSED and (session_id := self._deadlines.pop_due(now)) is not None:
+            session = self._sessions[session_id]
+            if session.state is OpenState.AWAITING_JUDGE:
+                over.append(session_id)
+            elif now >= self._over_at(session):
+                session.over_at = now
+                if session.state is not OpenState.OVER:
+                    at_age = now >= session.first_at + self._timing.session_max_age
+                    session.trigger = Trigger.MAX_AGE if at_age else Trigger.IDLE
+                over.append(session_id)
+            elif len(quiet) < _SCORED:
+                session.state = OpenState.QUIET
+                quiet.append(session_id)
+                self._schedule(session_id)
+            else:
+                later.append(session_id)
+        for session_id in later:
+            self._schedule(session_id)
+        return self._close_answered(over, now), quiet
+
+    def take_all(self, trigger: Trigger) -> dict[str, Trigger]:
+        """Returns all open sessions, to be closed because of ``trigger``."""
+        return self._close(dict.fromkeys(self._sessions, trigger))
+
+    def closed(self, session_ids: Iterable[str]) -> None:
+        """Notes that nobody closes these sessions any more, whether they are closed or not."""
+        self._closing.difference_update(session_ids)
+
+    # -- comparing -----------------------------------------------------------------------------------------------
+
+    def grew(self, session_id: str, start_ns: int) -> None:
+        """Notes that a session has members that are to be compared, see :attr:`Decision.grown`."""
+        self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
+
+    def take_uncompared(self) -> dict[str, int]:
+        """Returns sessions that are to be compared, as :meth:`grew` was told. There may be more."""
+        return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
+
+    def compared(self, session_ids: Iterable[str]) -> list[str]:
+        """Leaves out sessions with a member that came after they were last compared: by its signals they would be
+        scored under the id of the same session with the comparison. They are due again, as the member has touched
+        them."""
+        return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
+
+    # -- ends that wait for traces -------------------------------------------------------------------------------
+    # The store keeps both over a restart: the session of a trace with its chunks, and the endings in a table.
+
+    def expect(self, trace_id: bytes, session_id: str) -> None:
+        """Notes that a trace of this session waits to be decided."""
+        if session_id and self._session_of.get(trace_id) != session_id:
+            self.decided(trace_id)
+            self._session_of[trace_id] = session_id
+            self._undecided.setdefault(session_id, set()).add(trace_id)
+
+    def may_end(self, session_id: str) -> bool:
+        """Returns whether a session that its application ends may end now. If not, :meth:`decided` returns it later."""
+        if self._undecided.get(session_id):
+            self._ending.add(session_id)
+            return False
+        return True
+
+    def decided(self, trace_id: bytes) -> str | None:
+        """Notes that a trace was decided; returns the session that ends with it, if one does."""
+        session_id = self._session_of.pop(trace_id, None)
+        if session_id is None:
+            return None
+        undecided = self._undecided[session_id]
+        undecided.discard(trace_id)
+        if undecided:
+            return None
+        del self._undecided[session_id]
+        if session_id not in self._ending:
+            return None
+        self._ending.discard(session_id)
+        return session_id
+
+    def _close_answered(self, over: Collection[str], now: float) -> dict[str, Trigger]:
+        """Begins to close those sessions that have no judge to wait for; the others go on waiting."""
+        wait = self._timing.judge_wait
+        pending = self._pending(over) if wait and over else ()
+        ready: dict[str, Trigger] = {}
+        for session_id in over:
+            session = self._sessions[session_id]
+            if session_id in pending and now < session.over_at + wait:
+                session.state = OpenState.AWAITING_JUDGE
+                # In step with all others that wait, so that one look-up is for all of them.
+                session.look_at = min((now // _LOOK_S + 1) * _LOOK_S, session.over_at + wait)
+                self._schedule(session_id)
+            else:
+                ready[session_id] = session.trigger
+        return self._close(ready)
+
+    def _close(self, sessions: dict[str, Trigger]) -> dict[str, Trigger]:
+        for session_id in sessions:
+            del self._sessions[session_id]
+        self._closing.update(sessions)
+        return sessions
+
+    def _schedule(self, session_id: str) -> None:
+        self._deadlines.set(session_id, self._deadline(self._sessions[session_id]))
+
+    def _due_at(self, session_id: str) -> float | None:
+        session = self._sessions.get(session_id)
+        return None if session is None else self._deadline(session)
+
+    def _deadline(self, session: OpenSession) -> float:
+        if session.state is OpenState.AWAITING_JUDGE:
+            return session.look_at
+        quiet = self._timing.session_interim
+        if session.state is not OpenState.OPEN or quiet is None:
+            return self._over_at(session)
+        return min(self._over_at(session), session.last_at + quiet * (1 + session.touches // _MANY))
+
+    def _over_at(self, session: OpenSession) -> float:
+        if session.state is OpenState.OVER:
+            return session.last_at
+        return min(session.last_at + self._timing.session_idle, session.first_at + self._timing.session_max_age)

@@ -1,0 +1,112 @@
+"""Scores recorded traces with the line of a running collector: the results and ids are those that it would give.
+
+Traces come from a source, which puts them into a store of its own: those of files and of a drill's copies
+(:mod:`trace_files`), those that a collector keeps (:mod:`stored_runs`). What asks a judge is asked when all else is
+scored, of a judge's own process, of the live judge, or of a caller that counts (:mod:`replay_judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.implied_sessions import Chains
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.understanding import Understood, unasked
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import Store
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.model import Trace, Trigger
+
+if TYPE_CHECKING:
+    from pandaeval_collector.runs.replay_judge import ReplayJudge
+
+BATCH = 128
+"""So many traces, or sessions, are committed together."""
+T = TypeVar("T")
+Batches = Iterator[Sequence[DueTrace]]
+
+
+class RecordedTraces(Protocol):
+    """Recorded traces, in a ``store`` of their own."""
+
+    store: Store
+
+    def chains(self) -> Chains:
+        """Finds the sessions of traces that name none."""
+        ...
+
+    def due(self) -> Iterator[Sequence[DueTrace]]:
+        """Yields the traces by start time, in batches."""
+        ...
+
+    def closing(self, touched: Collection[str]) -> Collection[str]:
+        """Returns the sessions that are over, of all that traces were filed under."""
+        ...
+
+
+def replay(
+    source: RecordedTraces,
+    evaluator: Evaluator,
+    judge: ReplayJudge | None = None,
+    *,
+    where: Callable[[Trace], bool] | None = None,
+    on_decided: Callable[[Conclusion], None] = lambda decision: None,
+    ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
+) -> Iterator[Result]:
+    """Yields every result: those of traces by start time, the judge's, and those of sessions.
+
+    ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
+    scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
+    that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
+    understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
+    when there is a judge."""
+    left_out: set[str] = set()
+    line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
+    touched: set[str] = set()
+    due = source.due()
+    understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
+    for batch, understood in understood_batches:
+        decision = line.file(batch, understood) if where is None else _chosen(line, batch, understood, where, left_out)
+        decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+        source.store.commit(decision.changes).result()
+        touched |= decision.changes.touched
+        on_decided(decision)
+        yield from decision.results
+    if judge is not None:
+        yield from judge.answers(line)
+    for session_ids in batches(sorted(source.closing(touched))):
+        decision = line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
+        source.store.commit(decision.changes).result()
+        yield from decision.results
+    if judge is not None:
+        yield from judge.answers(line)
+
+
+def _chosen(
+    line: Line,
+    due: Sequence[DueTrace],
+    understood: Sequence[Understood],
+    where: Callable[[Trace], bool],
+    left_out: set[str],
+) -> Conclusion:
+    """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to
+    ``left_out``."""
+    others = {one.run.unit.trace_id for one in understood if one.run and one.run.trace and not where(one.run.trace)}
+    left_out |= others
+    kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
+    decision = line.file(due, kept)
+    decision.runs = [run for run in decision.runs if run.unit.trace_id not in others]
+    decision.results = [result for result in decision.results if result.unit.trace_id not in left_out]
+    decision.left_out = others
+    return decision
+
+
+def batches(items: Iterable[T], size: int | None = None) -> Iterator[Sequence[T]]:
+    """Yields the items in batches of ``size``, if not given of :data:`BATCH`."""
+    rest = iter(items)
+    return iter(lambda: [*islice(rest, size or BATCH)], [])

@@ -1,0 +1,344 @@
+"""Processes that understand traces for the line: the same results as without them, and nothing lost when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.runtime import child
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.failpoints import VARIABLE
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.line.members import from_row
+from pandaeval_collector.pipeline.line_processes import LineProcesses
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.fileworkers import FileSetup
+from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import SessionTraceRow, Store
+from pandaeval_otel.model import Trigger
+from support.doors import until
+from support.line import RunningLine, cut, in_session
+from support.made_traces import Composer, MadeTrace
+from support.one_word import one_word_per_id
+
+QUIET = 11.0
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
+_MOMENTS = ("time", "duration_ms")
+"""What of a result depends on when it was concluded."""
+
+Play = Callable[[RunningLine], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _one_word_per_id() -> Iterator[None]:
+    with one_word_per_id():
+        yield
+
+
+def _never_ready(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
+    """A process in place of one of ours that has not come so far as to say anything."""
+    return subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+
+
+async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
+    """All that a line leaves behind, in order: results, what sessions remember, jobs, and what became of the traces."""
+    line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
+    async with line:
+        await play(line)
+        results = [{key: value for key, value in each.items() if key not in _MOMENTS} for each in line.results()]
+        reader = line.store.reads.connection()
+        jobs = reader.execute("SELECT id, trace_id, metric, body FROM jobs ORDER BY id").fetchall()
+        sessions = {each["session_id"] for each in results if each["session_id"] is not None}
+        members = {id_: [_remembered(row) for row in line.store.reads.session_traces(id_)] for id_ in sessions}
+        traces = reader.execute("SELECT trace_id, revision, digest FROM traces ORDER BY no").fetchall()
+        counted = line.telemetry.counts()
+    books = {key: count for key, count in counted.items() if key[0] != "pandaeval.workers"}
+    return {"results": results, "jobs": jobs, "members": members, "traces": traces, "books": books}
+
+
+def _remembered(row: SessionTraceRow) -> tuple[object, ...]:
+    member = from_row(row)
+    direction, words = member.direction_and_words() if member.facts.embedder is not None else (None, None)
+    vector = None if direction is None or direction.components is None else direction.components.tobytes()
+    return row.trace_id, row.body, member.text, vector, words, member.held
+
+
+async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
+    """Without and with workers; returns what both said."""
+    without = await said(folder / "without", 0, settings, play)
+    for workers in (1, 2):
+        found = await said(folder / f"with {workers}", workers, settings, play)
+        for part, expected in without.items():
+            assert found[part] == expected, part
+    return without
+
+
+class TestTheSameAsWithout:
+    @pytest.mark.parametrize(
+        "settings",
+        [pytest.param(EvaluatorSettings(), id="plain", marks=pytest.mark.slow), pytest.param(JUDGED, id="judged")],
+    )
+    async def test_a_stream_with_late_spans_and_moves(self, tmp_path: Path, settings: EvaluatorSettings) -> None:
+        traces = made(300)
+        traces[::9] = [in_session(each, "elsewhere", each.spans[-1:]) for each in traces[::9]]
+
+        async def play(line: RunningLine) -> None:
+            chance = random.Random(7)
+            parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
+            chance.shuffle(parts)
+            for start in range(0, len(parts), 200):
+                for trace, part in parts[start : start + 200]:
+                    await line.send(trace, part)
+                await line.wait(chance.choice([2.0, QUIET, 200.0]))
+            await line.settle()
+
+        found = await compared(tmp_path, settings, play)
+        assert any(each["revision"] > 1 for each in found["results"])
+        assert any(each["session_id"] == "elsewhere" for each in found["results"])
+        assert bool(found["jobs"]) == (settings is JUDGED)
+
+    async def test_captures_of_real_frameworks(self, tmp_path: Path) -> None:
+        async def play(line: RunningLine) -> None:
+            for path in sorted(CAPTURES.glob("*/*.otlp.jsonl")):
+                for request in Input(str(path)).requests():
+                    await (line.pipeline.logs if request.logs else line.pipeline.traces)(request.data)
+            await line.settle()
+
+        found = await compared(tmp_path, JUDGED, play)
+        assert {"coherence", "tool_loop", "loop_detection", "agent_consistency"} <= {
+            each["metric"] for each in found["results"]
+        }
+
+    async def test_when_it_stops_in_the_middle(self, tmp_path: Path) -> None:
+        traces = [Composer(3).trace() for _ in range(200)]
+
+        async def play(line: RunningLine) -> None:
+            for trace in traces:
+                await line.send(trace)
+            line.now += QUIET
+            await asyncio.sleep(0.02)
+            await line.restart()
+            await line.settle()
+
+        line = RunningLine(tmp_path / "with", workers=1)
+        async with line:
+            await play(line)
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            found = line.standing()
+        async with RunningLine(tmp_path / "without", embedder=load("embedded")) as other:
+            await play(other)
+            assert other.standing() == found
+
+
+def made(number: int, seed: int = 5) -> list[MadeTrace]:
+    composer = Composer(seed)
+    return [composer.trace() for _ in range(number)]
+
+
+class TestWhatDies:
+    async def test_a_killed_process_is_replaced_and_its_traces_decided_once(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        traces = made(300)
+        async with RunningLine(tmp_path / "without", embedder=load("embedded")) as calm:
+            for trace in traces:
+                await calm.send(trace)
+            await calm.settle()
+            expected = calm.standing()
+        environ = {**os.environ, VARIABLE: "in_worker:1"}
+        async with RunningLine(tmp_path / "with", workers=1, environ=environ) as line:
+            for trace in traces:
+                await line.send(trace)
+            await line.settle()
+            assert line.telemetry.total("pandaeval.workers", "ended") == 1
+            assert line.telemetry.total("pandaeval.workers", "started") == 2
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
+            ids = [each["id"] for each in line.results()]
+            assert len(ids) == len(set(ids))
+            assert line.standing() == expected
+        assert sum("lower line.workers" in record.message for record in caplog.records) == 1
+
+    async def test_one_that_is_killed_while_it_rests_costs_nothing(self, tmp_path: Path) -> None:
+        first, second = made(2)
+        async with RunningLine(tmp_path, workers=1) as line:
+            assert line.workers is not None
+            await line.send(first)
+            await line.settle()
+            os.kill(line.workers.pids[0], signal.SIGKILL)
+            await line.send(second)
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            assert line.telemetry.total("pandaeval.traces", "decided") == 2
+
+    @pytest.mark.slow
+    async def test_a_trace_that_kills_every_process_is_given_up(self, tmp_path: Path) -> None:
+        """And no other, whichever was given to a process together with it."""
+        traces = made(20)
+        deadly = traces[7]
+        async with RunningLine(tmp_path / "data", workers=1, environ=_deadly(tmp_path, deadly)) as line:
+            for trace in traces:
+                await line.send(trace)
+            await line.settle()
+            assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_ended"] == 1
+            assert line.telemetry.total("pandaeval.workers", "ended") == 4  # over all of them, then three times alone
+            assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
+            decided = {row[0] for row in line.store.reads.connection().execute("SELECT trace_id FROM traces")}
+            assert decided == {trace.trace_id for trace in traces}
+            aside = line.results_of(deadly)
+            assert {(each["outcome"], each["why"]) for each in aside} == {("unscored", "metric_error")}
+            assert "worker_ended" in aside[0]["reason"]
+            await line.restart()
+            assert not line.pipeline.open_traces
+
+    @pytest.mark.slow
+    async def test_a_trace_over_which_a_process_hangs_is_given_up(self, tmp_path: Path) -> None:
+        traces = made(20)
+        environ = _at_the_sight(tmp_path, traces[7], "time.sleep(1000)")
+        async with RunningLine(tmp_path / "data", workers=1, environ=environ, timeout=4.0) as line:
+            for trace in traces:
+                await line.send(trace)
+            line.now += QUIET
+            await until(lambda: not line.pipeline.open_traces, 60)
+            assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_hung"] == 1
+            assert line.telemetry.counts()["pandaeval.workers", "ended", "hung"] == 2  # over all of them, then alone
+            assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
+
+    async def test_stopping_does_not_wait_for_a_process_that_does_not_come_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [trace] = made(1)
+        async with RunningLine(tmp_path / "data", workers=1) as line:
+            assert line.workers is not None
+            monkeypatch.setattr(child, "_popen", _never_ready)
+            await line.send(trace)
+            os.kill(line.workers.pids[0], signal.SIGKILL)
+            await until(lambda: line.telemetry.total("pandaeval.workers", "ended") == 1)
+            line.now += QUIET
+            await asyncio.sleep(0.1)
+            await asyncio.wait_for(line.pipeline.stop(), 30)
+        async with RunningLine(tmp_path / "data", embedder=load("embedded")) as again:
+            await again.settle()
+            assert again.telemetry.total("pandaeval.traces", "decided") == 1
+
+    async def test_what_is_decided_at_the_stop_is_decided_by_them(self, tmp_path: Path) -> None:
+        traces = made(140)
+        line = RunningLine(tmp_path, workers=2)
+        async with line:
+            for trace in traces:
+                await line.send(trace)
+            await line.pipeline.stop(decide=True)
+            assert not line.pipeline.open_traces
+            assert {each["trigger"] for each in line.results() if each["level"] == "trace"} == {Trigger.SHUTDOWN.value}
+
+
+class TestWhatCannotBeRead:
+    async def test_a_damaged_trace_is_given_up_once(self, tmp_path: Path) -> None:
+        bad, good = (in_session(trace, "s") for trace in made(2))
+        async with RunningLine(tmp_path, workers=1) as line:
+            await line.send(bad)
+            await line.send(good)
+            line.store._writer.submit(
+                lambda connection: connection.execute(
+                    "UPDATE chunks SET packed = 0, data = x'ff' WHERE trace_id = ?", (bad.trace_id,)
+                )
+            ).result()
+            await line.settle()
+            assert line.telemetry.total("pandaeval.traces", "failed") == 1
+            assert line.telemetry.total("pandaeval.workers", "ended") == 0
+            assert line.of(good, "tool_loop") or line.of(good, "coherence")
+
+    async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
+        """And its error reads the same on this side."""
+        first, second = (in_session(trace, "s") for trace in _answered(2))
+        failing = _patched(
+            tmp_path,
+            "import pandaeval_collector.analysis.embedding.embedded as m\n"
+            "def fail(self, texts): raise OSError('the embedder is out of order')\n"
+            "m.EmbeddedEmbedder.embed = fail",
+        )
+        async with RunningLine(tmp_path / "data", workers=1, environ=failing) as line:
+            for trace in (first, second):
+                await line.send(trace)
+            await line.settle()
+            [found] = line.of(first, "coherence")
+            assert (found["why"], found["reason"]) == ("metric_error", "OSError: the embedder is out of order")
+            assert [each["outcome"] for each in line.of(first, "loop_detection")] == ["assumed"]
+            assert line.telemetry.total("pandaeval.traces", "failed") == 0
+
+
+class TestStarting:
+    async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
+        Store(tmp_path, "off").close()
+        setup = FileSetup(tmp_path, "no such embedder", EvaluatorSettings())
+        pool = LineProcesses(2, setup, os.environ, Telemetry())
+        with pytest.raises(
+            ChildStartError, match=r"a process of the line does not start.*unknown embedder 'no such embedder'"
+        ):
+            await pool.start()
+        await pool.close()
+
+    async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
+        other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
+        pool = LineProcesses(1, FileSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
+        with pytest.raises(ChildStartError, match="restart the collector"):
+            await pool.start()
+        await pool.close()
+
+    async def test_it_ends_with_its_parent(self, tmp_path: Path) -> None:
+        async with RunningLine(tmp_path, workers=2) as line:
+            assert line.workers is not None
+            pids = line.workers.pids
+            assert len(pids) == 2
+        for pid in pids:
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+
+
+def _answered(number: int) -> list[MadeTrace]:
+    """Traces with an answer."""
+    found = [trace for trace in made(40) if "gen_ai.output.messages" in str(trace.spans[-1])]
+    return found[:number]
+
+
+def _deadly(folder: Path, trace: MadeTrace) -> dict[str, str]:
+    """An environment whose processes die at the sight of a trace."""
+    return _at_the_sight(folder, trace, "os.kill(os.getpid(), signal.SIGKILL)")
+
+
+def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
+    """An environment whose processes do something at the sight of a trace."""
+    return _patched(
+        folder,
+        "import os, signal, time\n"
+        "import pandaeval_collector.pipeline.line.stored_traces as m\n"
+        "gather = m.gather\n"
+        "def watched(parts):\n"
+        "    found = gather(parts)\n"
+        f"    if found.spans[0].trace_id == {trace.trace_id.hex()!r}: {act}\n"
+        "    return found\n"
+        "m.gather = watched",
+    )
+
+
+def _patched(folder: Path, program: str) -> dict[str, str]:
+    """An environment whose processes run a program first."""
+    place = folder / json.dumps(len(program))
+    place.mkdir(parents=True)
+    root = Path(__file__).parents[2]
+    (place / "sitecustomize.py").write_text(
+        f"import sys\nsys.path[:0] = {[str(root), str(root / 'collector')]!r}\n{program}\n"
+    )
+    path = os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
