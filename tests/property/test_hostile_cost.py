@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.rules import _rewording
+from pandaeval_collector.analysis.rules.grounding import evidence
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -28,6 +29,7 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
         called += event in ("call", "c_call")
 
     texts = evaluator.embed([trace])
+    evidence._kept = evidence._Kept()  # as if no other trace had held these contents
     sys.setprofile(count)
     try:
         evaluator.trace(trace, texts)

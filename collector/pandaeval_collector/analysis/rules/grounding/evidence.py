@@ -327,7 +327,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Evidence:
+class Known:
     """All that the agent had. ``own``: what it said itself in earlier answers. ``cut``: not all was read."""
 
     sources: list[Source] = field(default_factory=list)
@@ -396,7 +396,7 @@ def moment(at_ns: int, who: str = RESULT) -> int:
     return 2 * at_ns + (who == CALL)
 
 
-def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Evidence:
+def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
     dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
@@ -415,7 +415,7 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Evidence:
         if call.has_result:
             dated.append((call.end_ns, RESULT, call.result))
     dated.sort(key=lambda each: moment(each[0], each[1]))
-    found = Evidence()
+    found = Known()
     for who, value in earlier:
         found.add(who, 0, value)
     for at, who, value in dated:

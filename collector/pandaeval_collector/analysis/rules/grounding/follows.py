@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules.grounding.before import USER
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
-from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Evidence, Group, is_small
+from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Known, Group, is_small
 from pandaeval_collector.analysis.rules.grounding.values import (
     AMOUNT,
     IDENTIFIER,
@@ -68,7 +68,7 @@ _DAY = 1440.0
 class Follows:
     """Answers whether claims stand in the evidence or follow from it and from grounded ones of the same answer."""
 
-    def __init__(self, had: Evidence, start_ns: int) -> None:
+    def __init__(self, had: Known, start_ns: int) -> None:
         self._had = had
         self._start_ns = start_ns
         self._left = MOST_STEPS

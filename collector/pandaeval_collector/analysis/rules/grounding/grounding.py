@@ -34,7 +34,7 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     of_case,
     of_the_rules,
 )
-from pandaeval_collector.analysis.rules.grounding.evidence import INSTRUCTIONS, Evidence, evidence, moment
+from pandaeval_collector.analysis.rules.grounding.evidence import INSTRUCTIONS, Known, evidence, moment
 from pandaeval_collector.analysis.rules.grounding.follows import Follows, shown
 from pandaeval_collector.analysis.rules.grounding.values import (
     AMOUNT,
@@ -225,7 +225,7 @@ def _shown(settled: Sequence[Claim], left: Sequence[Claim]) -> Iterator[Claim]:
                 yield of[result.start]
 
 
-def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> set[int]:
+def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> set[int]:
     """Returns which claims repeat what an earlier answer said and was grounded in then."""
     wanted = {(claim.value.kind, claim.value.keys[0]) for claim in pending}
     grounded: set[tuple[str, float | str]] = set()
@@ -237,7 +237,7 @@ def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> s
     return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in grounded}
 
 
-def _in_own_words(pending: Sequence[Claim], had: Evidence) -> set[int]:
+def _in_own_words(pending: Sequence[Claim], had: Known) -> set[int]:
     """Returns which claims repeat what the agent said before."""
     said = {(value.kind, value.keys[0]) for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:MOST_ANSWER]))}
     return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in said}
@@ -248,7 +248,7 @@ def _sort_out(
     repeated: set[int],
     trace: Trace,
     earlier: Before | None,
-    had: Evidence,
+    had: Known,
     found: Grounding,
 ) -> None:
     """Tells which claims are open, which are made up and which are only suspect."""
@@ -298,7 +298,7 @@ class _Used:
 
 
 def _contradictions(
-    trace: Trace, stated: Sequence[Claim], had: Evidence, found: Grounding
+    trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding
 ) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
     themselves (3 passengers) to ``found``."""
@@ -327,7 +327,7 @@ def _used(trace: Trace) -> list[_Used]:
     return used
 
 
-def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: Evidence) -> _Used | None:
+def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: Known) -> _Used | None:
     """Returns the value used in place of an identifier or a date that the user named and the answer says; ``None``
     where the answer names what was used, too: it may well explain why."""
     value = claim.value
@@ -373,7 +373,7 @@ def _stem(word: str) -> str:
     return word[:-1] if word.endswith("s") and len(word) > 3 else word
 
 
-def _other_hours(text: str, had: Evidence, at: int) -> Iterator[tuple[Value, str]]:
+def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
     for match in _SPAN_OF_TIME.finditer(text):
         hours = [{_minutes(match[side]), (_minutes(match[side]) + 720) % 1440} for side in (1, 2)]
@@ -392,7 +392,7 @@ def _minutes(text: str) -> float:
     return float(int(hour) * 60 + int(minute or 0))
 
 
-def _exchanged(stated: Sequence[Claim], had: Evidence, at: int) -> Iterator[tuple[Claim, str]]:
+def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[Claim, str]]:
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
     places: dict[float | str, list[Claim]] = {}
