@@ -8,7 +8,6 @@ agent said itself earlier is kept apart: it counts only as far as it was grounde
 from __future__ import annotations
 
 import hashlib
-import marshal
 import re
 import threading
 from bisect import bisect_left
@@ -47,6 +46,8 @@ _MOST_KEPT = 150_000
 MOST_CHARS = 400_000
 """Characters of all evidence of a trace; the rest is not read, which is noted."""
 _DIGIT = re.compile(r"[0-9]")
+_PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
+_LEAST_DIGITS, _LEAST_LETTERS = 3, 5
 _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
 )
@@ -185,8 +186,9 @@ class _Reader:
     def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
         text = fold(text)
         self._texts.append(text)
-        for word in NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
-            self.content.units.setdefault(NUMBER_OF[word], set()).add("")
+        if " " in text:
+            for word in NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
+                self.content.units.setdefault(NUMBER_OF[word], set()).add("")
         if _DIGIT.search(text) is None:
             return []
         values = scan(text)
@@ -288,13 +290,9 @@ class _Kept:
         self._values = 0
         self._lock = threading.Lock()
 
-    def read(self, value: Any) -> Content:
-        """Returns what a text or JSON value holds; one that was read lately is not read again."""
-        try:
-            spelled = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else marshal.dumps(value, 2)
-        except ValueError:
-            spelled = repr(value).encode("utf-8", "surrogatepass")
-        key = hashlib.blake2b(spelled, digest_size=16).digest()
+    def read(self, raw: str, value: Any) -> Content:
+        """Returns what a text or JSON value holds, ``raw`` as text; one that was read lately is not read again."""
+        key = hashlib.blake2b(raw.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
             content = self._contents.get(key)
             if content is not None:
@@ -319,11 +317,21 @@ _kept = _Kept()
 
 @dataclass(slots=True)
 class Source:
-    """A content that the agent had from ``at`` on (:func:`moment`)."""
+    """A text or JSON value that the agent had from ``at`` on (:func:`moment`), as ``raw`` text. It is read when a value
+    is looked for that does not stand in it to the letter."""
 
     who: str
     at: int
-    content: Content
+    raw: str
+    value: Any
+    _content: Content | None = None
+
+    @property
+    def content(self) -> Content:
+        """What it holds."""
+        if self._content is None:
+            self._content = _kept.read(self.raw, self.value)
+        return self._content
 
 
 @dataclass(slots=True)
@@ -333,7 +341,7 @@ class Known:
     sources: list[Source] = field(default_factory=list)
     own: dict[str, int] = field(default_factory=dict)
     cut: bool = False
-    _seen: set[tuple[str, int]] = field(default_factory=set)
+    _seen: set[tuple[str, str]] = field(default_factory=set)
     _chars: int = 0
 
     def add(self, who: str, at: int, value: Any) -> None:
@@ -344,19 +352,35 @@ class Known:
             if isinstance(value, str):
                 self.own.setdefault(value, at)
             return
-        content = _kept.read(value)
-        if (who, id(content)) in self._seen:
+        raw = value if isinstance(value, str) else repr(value)
+        if (who, raw) in self._seen:
             return
-        self._seen.add((who, id(content)))
-        self._chars += len(content.text)
+        self._seen.add((who, raw))
+        self._chars += len(raw)
         if self._chars > MOST_CHARS:
             self.cut = True
         else:
-            self.sources.append(Source(who, at, content))
+            self.sources.append(Source(who, at, raw, value))
+
+    def verbatim(self, value: Value, at: int) -> bool:
+        """Returns whether a value stands in the evidence to the letter, and not within a longer one: most do, and to
+        see that takes no reading. A short number may be anything."""
+        wanted = value.text
+        if value.kind in (AMOUNT, PERCENTAGE) or (value.kind == NUMBER and not value.unit):
+            match = _PLAIN_NUMBER.search(wanted)
+            wanted = match[0] if match is not None and not wanted[match.end() : match.end() + 1].isalnum() else ""
+            if sum(map(str.isdigit, wanted)) < (_LEAST_DIGITS if value.kind == AMOUNT else 2):
+                return False
+            if value.keys[0] == value.number and (plain := f"{value.number:.12g}") != wanted and len(plain) > 2:
+                if any(source.at <= at and _stands(plain, source.raw) for source in self.sources):
+                    return True
+        elif len(wanted) < _LEAST_LETTERS:
+            return False
+        return any(source.at <= at and _stands(wanted, source.raw) for source in self.sources)
 
     def by(self, at: int) -> Iterator[Content]:
-        """Yields what the agent had by a time."""
-        return (source.content for source in self.sources if source.at <= at)
+        """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""
+        return (source.content for source in reversed(self.sources) if source.at <= at)
 
     def near(self, number: float, tolerance: float, at: int, unit: str = "", money: bool = False) -> bool:
         """Returns whether a number within ``tolerance`` was there, in the same unit or one that is not named; for
@@ -377,6 +401,26 @@ class Known:
         if len(key) < 5 or (key.isdigit() and len(key) < 9):
             return False
         return any(key in content.squeezed for content in self.by(at))
+
+
+def _stands(wanted: str, text: str) -> bool:
+    place = text.find(wanted)
+    while place >= 0:
+        if _free(text, place - 1, -1) and _free(text, place + len(wanted), 1):
+            return True
+        place = text.find(wanted, place + 1)
+    return False
+
+
+def _free(text: str, place: int, step: int) -> bool:
+    """Returns whether a value may end here: no letter, no digit, and no sign between two digits is next to it."""
+    if not 0 <= place < len(text):
+        return True
+    sign = text[place]
+    if sign.isalnum() or sign in "_%°":
+        return False
+    beyond = place + step
+    return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()
 
 
 _FAMILIES = ({"f", "c"}, {"mph", "km/h", "kmh"}, {"km", "mile", "m", "ft"}, {"kg", "lb", "lbs", "g"}, {"kb", "mb", "gb", "tb"},

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules.grounding.before import USER
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
-from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Known, Group, is_small
+from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Group, Known, is_small
 from pandaeval_collector.analysis.rules.grounding.values import (
     AMOUNT,
     IDENTIFIER,
@@ -83,6 +83,8 @@ class Follows:
     def stands(self, claim: Claim) -> bool:
         """Returns whether the evidence has the value, in any spelling, rounded or in another unit."""
         value, at = claim.value, claim.at
+        if self._had.verbatim(value, at):
+            return True
         match value.kind:
             case "identifier" | "address":
                 return self._named(value, at)
@@ -178,6 +180,8 @@ class Follows:
         """Returns whether a day is known, with or without its year, lies as many days as the user said from a known
         one, between two known ones, at most a week after the run, or is the next day of its name (Sunday) after a day
         that a result names."""
+        if any(day in content.days for content in self._had.by(claim.at) for day in claim.value.keys):
+            return True
         had = list(self._had.by(claim.at))
         days = set().union(*(content.days for content in had)) if had else set()
         wanted = [day for day in claim.value.keys if isinstance(day, float)]
@@ -214,10 +218,11 @@ class Follows:
     def _timed(self, claim: Claim) -> bool:
         """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or is one in
         another time zone."""
-        value, had = claim.value, list(self._had.by(claim.at))
+        value = claim.value
         wanted = [each for each in value.keys if isinstance(each, float)]
-        if any(each in content.times for each in wanted for content in had):
+        if any(each in content.times for content in self._had.by(claim.at) for each in wanted):
             return True
+        had = list(self._had.by(claim.at))
         if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
             return True
         times = set().union(*(content.times for content in had)) if had else set()
@@ -249,9 +254,10 @@ class Follows:
     def _lasts(self, value: Value, at: int) -> bool:
         """Returns whether a duration is known in minutes, hours or days, or lies between two known times; 9 h may be a
         time, too."""
-        had, length = list(self._had.by(at)), value.number
-        if any(length in content.durations or length in content.times for content in had):
+        length = value.number
+        if any(length in content.durations or length in content.times for content in self._had.by(at)):
             return True
+        had = list(self._had.by(at))
         if any(
             self._had.near(each, _CLOSE, at, "minute") for each in (length, length / 60, length / _DAY, length * 60)
         ):

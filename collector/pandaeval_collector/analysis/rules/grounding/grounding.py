@@ -255,8 +255,6 @@ def _sort_out(
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
-    kinds = {kind for source in had.sources if source.who in (RESULT, INSTRUCTIONS) for kind in source.content.kinds}
-    shapes = {each for source in had.sources if source.who != CALL for each in source.content.shapes}
     opened: set[float | str] = set()
     for claim in left:
         value = claim.value
@@ -269,9 +267,17 @@ def _sort_out(
             found.open.append(claim)
         else:
             found.count(claim)
-            alike = shape(str(value.keys[0])) in shapes if value.kind == IDENTIFIER else value.kind in kinds
-            surely = alike or of_case(claim) or is_labelled(claim)
-            found.loose.append(Loose(claim, fails=value.kind in STRICT and claim.reports and surely))
+            fails = value.kind in STRICT and claim.reports
+            fails = fails and (of_case(claim) or is_labelled(claim) or _has_alike(value, had))
+            found.loose.append(Loose(claim, fails=fails))
+
+
+def _has_alike(value: Value, had: Known) -> bool:
+    """Returns whether the agent had values of this kind, identifiers of this form: then it reports one of them."""
+    if value.kind == IDENTIFIER:
+        form = shape(str(value.keys[0]))
+        return any(source.who != CALL and form in source.content.shapes for source in had.sources)
+    return any(source.who in (RESULT, INSTRUCTIONS) and value.kind in source.content.kinds for source in had.sources)
 
 
 def _rests_on(value: Value, opened: set[float | str]) -> bool:
@@ -297,9 +303,7 @@ class _Used:
         return f"{self.tool} was called with {self.key} {self.text}"
 
 
-def _contradictions(
-    trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding
-) -> Iterator[tuple[Claim, str]]:
+def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
     themselves (3 passengers) to ``found``."""
     used = _used(trace)
@@ -396,14 +400,22 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
     places: dict[float | str, list[Claim]] = {}
+    written: dict[str, set[str]] = {}
     for claim in stated:
         places.setdefault(_thing(claim.value), []).append(claim)
-    if len(places) < 2:
-        return
+        if _words(_AFTER_VALUE.split(claim.before)[-1]):
+            key = claim.value.keys[0]
+            sign = str(int(key)) if isinstance(key, float) and claim.value.kind != DATE else claim.value.text[:4]
+            written.setdefault(claim.value.kind, set()).add(sign)
+    alike = [signs for signs in written.values() if len(signs) > 1]
     told: set[float | str] = set()
-    for source in had.sources:
+    for source in had.sources if alike else ():
+        if source.who != RESULT or source.at > at:
+            continue
+        if not any(sum(sign in source.raw for sign in signs) > 1 for signs in alike):
+            continue
         content = source.content
-        if source.who != RESULT or source.at > at or len(content.objects) > _MOST_OBJECTS:
+        if len(content.objects) > _MOST_OBJECTS:
             continue
         owned: list[tuple[int, str, float | str, set[str]]] = []
         for row, (fields, names) in enumerate(zip(content.objects, content.names, strict=True)):

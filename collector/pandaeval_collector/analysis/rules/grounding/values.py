@@ -54,15 +54,18 @@ _TABLE: dict[int, str] = {
     ord("٬"): ",",
     ord("،"): ",",
 }
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _BETWEEN = re.compile(r"[\W_]+")
 
 
 def fold(text: str) -> str:
     """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
     quotes. ASCII texts come back unchanged."""
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
+    return text if text.isascii() else _FOREIGN.sub(_folded, text)
+
+
+def _folded(signs: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", signs[0].translate(_TABLE)).translate(_TABLE)
 
 
 def squeezed(text: str) -> str:
