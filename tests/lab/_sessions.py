@@ -1,4 +1,4 @@
-"""Sessions of the labelled sets of ``../shared/data``, trace by trace with what the earlier ones of each leave for it."""
+"""Sessions of the labelled sets of ``../shared/data``, trace by trace, with what earlier ones leave for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that ``grounding`` flags in labelled runs, drawn with a seed, each with what the agent had: to be read by hand.
+"""Values that ``grounding`` flags in labelled runs, drawn with a seed, each with what the agent had, to be read.
 
     python tests/lab/flags.py SET [--half even|odd|all] [--draw 20] [--seed 1] [--suspects] [--limit SESSIONS]
 

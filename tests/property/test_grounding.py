@@ -62,7 +62,10 @@ def test_times(hour: int, minute: int, how: int) -> None:
 
 
 @settings(max_examples=60)
-@given(st.from_regex(r"[LMQV][A-Z]{1,2}[0-9]{4,6}", fullmatch=True), st.sampled_from(["{}", "#{}", "({})", "**{}**", "{}."]))
+@given(
+    st.from_regex(r"[LMQV][A-Z]{1,2}[0-9]{4,6}", fullmatch=True),
+    st.sampled_from(["{}", "#{}", "({})", "**{}**", "{}."]),
+)
 def test_identifiers(name: str, around: str) -> None:
     for spelled in (name, name.lower(), f"{name[:2]}-{name[2:]}"):
         stands({"ref": spelled}, f"Your booking is {around.format(name)} now.")

@@ -144,9 +144,19 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
 @pytest.mark.parametrize(
     ("had", "user", "answer", "worst"),
     [
-        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 + $164 = $1,335, for two that is $2,670.", "grounded"),
+        (
+            {"price_a": 483, "price_b": 688, "price_c": 164},
+            "?",
+            "$483 + $688 + $164 = $1,335, for two that is $2,670.",
+            "grounded",
+        ),
         ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 + $164 = $1,345.", "fails"),
-        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 = $1,171. $1,171 - $164 = $1,007.", "grounded"),
+        (
+            {"price_a": 483, "price_b": 688, "price_c": 164},
+            "?",
+            "$483 + $688 = $1,171. $1,171 - $164 = $1,007.",
+            "grounded",
+        ),
         ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
         (PRICES, "?", "Both fares are $829.", "grounded"),
         (PRICES, "?", "A with its tax is $386.", "grounded"),
@@ -293,7 +303,11 @@ class TestContradictions:
             (BILL, "Subtotal: $412.50, tax: $37.13.", "Subtotal: $37.13, tax: $412.50."),
             (BILL, "You pay $37.13 and then $412.50.", "Shipping fee $18.40, handling fee $61.20."),
             (SHOES, "- Trail Runner: $129.90\n- Road Racer: $154.50", "- Trail Runner: $154.50\n- Road Racer: $129.90"),
-            (SHOES, "Trail Runner and Road Racer cost $154.50 and $129.90.", "Trail Runner $154.50, Road Racer $129.90."),
+            (
+                SHOES,
+                "Trail Runner and Road Racer cost $154.50 and $129.90.",
+                "Trail Runner $154.50, Road Racer $129.90.",
+            ),
             (FLIGHTS, "- DTW to PHX: HAT097\n- PHX to SEA: HAT251", "- DTW: HAT251\n- PHX: HAT097"),
             ({"open": "09:00", "close": "17:00"}, "It is open from 9 to 17.", "It is open from 9 to 19."),
         ],
@@ -369,7 +383,9 @@ class TestOpen:
         ],
     )
     def test_where_results_break_off(self, result: Any, cut: bool) -> None:
-        assert outcome(run("?", "Your booking is FJ-88214.", call("search", {}, result))) == ("open" if cut else "fails")
+        assert outcome(run("?", "Your booking is FJ-88214.", call("search", {}, result))) == (
+            "open" if cut else "fails"
+        )
 
     def test_in_the_middle_of_a_session(self) -> None:
         searched = call("search", {}, "FJ-9920")
@@ -380,7 +396,9 @@ class TestOpen:
     def test_an_identifier_that_a_tool_took_may_have_been_told_before(self) -> None:
         taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"sailing_id": "KO-7731"})
         assert outcome(run("Book it.", "Done.", taken)) == "open"
-        assert outcome(run("Book it.", "Done.", replace(taken, result="no such sailing KO-7731", error="404"))) == "fails"
+        assert (
+            outcome(run("Book it.", "Done.", replace(taken, result="no such sailing KO-7731", error="404"))) == "fails"
+        )
 
     @pytest.mark.parametrize(
         ("answer", "value", "of_the_rules"),

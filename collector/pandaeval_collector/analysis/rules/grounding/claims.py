@@ -55,7 +55,8 @@ _GENERAL = lazily(
     r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
 )
 _PROPOSED = lazily(
-    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?|(?:you|we) could)\b"
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?"
+    r"|(?:you|we) could)\b"
 )
 """What stands before values that the agent proposes, or that hold in general."""
 _ABOUT = lazily(r"(?:~|≈|\b(?:about|around|roughly|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*$")
@@ -142,7 +143,7 @@ def answers(trace: Trace) -> list[tuple[str, int, str]]:
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
-    """Returns the values that the answers state, and those of the arguments of changing calls; the first ones of many."""
+    """Returns the values that the answers state, and those of arguments of changing calls; the first of many."""
     stated = (claim for text, end, span_id in answers(trace) for claim in of_answer(text, moment(end) + 1, span_id))
     return [*islice(stated, MOST_CLAIMS + 1)], [*islice(_in_calls(trace), MOST_CLAIMS + 1)]
 

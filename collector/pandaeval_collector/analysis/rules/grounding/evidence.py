@@ -68,10 +68,10 @@ _WORDS = re.compile(r"[^\W\d_]+")
 NUMBER_OF = {
     word: float(number)
     for words in (
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-        "nineteen twenty",
-        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn "
-        "neunzehn zwanzig",
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+        "achtzehn neunzehn zwanzig",
         "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
         "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis",
         "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis",
@@ -371,11 +371,14 @@ class Known:
             wanted = match[0] if match is not None and not wanted[match.end() : match.end() + 1].isalnum() else ""
             if sum(map(str.isdigit, wanted)) < (_LEAST_DIGITS if value.kind == AMOUNT else 2):
                 return False
-            if value.keys[0] == value.number and (plain := f"{value.number:.12g}") != wanted and len(plain) > 2:
-                if any(source.at <= at and _stands(plain, source.raw) for source in self.sources):
-                    return True
+            plain = f"{value.number:.12g}" if value.keys[0] == value.number else wanted
+            if plain != wanted and len(plain) > 2 and self._has_text(plain, at):
+                return True
         elif len(wanted) < _LEAST_LETTERS:
             return False
+        return self._has_text(wanted, at)
+
+    def _has_text(self, wanted: str, at: int) -> bool:
         return any(source.at <= at and _stands(wanted, source.raw) for source in self.sources)
 
     def by(self, at: int) -> Iterator[Content]:
@@ -423,8 +426,17 @@ def _free(text: str, place: int, step: int) -> bool:
     return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()
 
 
-_FAMILIES = ({"f", "c"}, {"mph", "km/h", "kmh"}, {"km", "mile", "m", "ft"}, {"kg", "lb", "lbs", "g"}, {"kb", "mb", "gb", "tb"},
-             {"day", "week", "month", "year", "hour", "minute", "second"})  # fmt: skip
+_FAMILIES = tuple(
+    frozenset(units.split())
+    for units in (
+        "f c",
+        "mph km/h kmh",
+        "km mile m ft",
+        "kg lb g",
+        "kb mb gb tb",
+        "day week month year hour minute second",
+    )
+)
 
 
 def _fits(unit: str, other: str, money: bool) -> bool:

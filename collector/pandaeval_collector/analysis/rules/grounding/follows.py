@@ -58,9 +58,15 @@ _CONVERSIONS = {
 """From the unit of the evidence to the one of the claim: factor and offset."""
 _FACTORS = (1000.0, 1024.0, 1e6, 1024.0**2, 1e9, 60.0, 24.0, 7.0, 12.0)
 _SCALED = frozenset({"kb", "mb", "gb", "tb", "day", "week", "month", "year", "second", "g", "kg", "m", "km"})
-_ZONES = {"UTC": 0, "GMT": 0, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "MSK": 3, "IST": 5.5, "SGT": 8, "HKT": 8, "JST": 9,
-          "KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "ET": -5, "CST": -6, "CDT": -5,
-          "CT": -6, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "PT": -8, "HST": -10}  # fmt: skip
+_ZONES = {
+    zone: float(hours)
+    for words in (
+        "0 UTC GMT", "1 BST CET", "2 CEST EET", "3 MSK", "5.5 IST", "8 SGT HKT", "9 JST KST", "10 AEST", "11 AEDT",
+        "12 NZST", "13 NZDT", "-4 EDT", "-5 EST ET CDT", "-6 CST CT MDT", "-7 MST MT PDT", "-8 PST PT", "-10 HST",
+    )
+    for hours, *zones in [words.split()]
+    for zone in zones
+}  # fmt: skip
 _ZONE = re.compile(rf"\b({'|'.join(_ZONES)})\b|\d:\d\d(?::\d\d(?:\.\d+)?)?(?:(Z)\b|([+-]\d\d):?(\d\d)\b)")
 _DAY = 1440.0
 

@@ -59,7 +59,8 @@ _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
 _SPAN_OF_TIME = re.compile(
-    r"\b(?:from |von |de |da )(\d{1,2}(?::\d\d)?) ?(?:h )?(?:to|until|till|bis|à|a|al|-) ?(\d{1,2}(?::\d\d)?)(?![\w:]| ?h\b)"
+    r"\b(?:from |von |de |da )(\d{1,2}(?::\d\d)?) ?(?:h )?(?:to|until|till|bis|à|a|al|-) ?(\d{1,2}(?::\d\d)?)"
+    r"(?![\w:]| ?h\b)"
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -101,8 +101,10 @@ _DATE = (
     rf"{_APART}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
     rf"|{_APART}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?!\d|[.:]\d)"
     rf"|(?:\d{{4}}\s?[年년]\s?)?{_DAY}\s?[月월]\s?{_DAY}\s?[日일号]"
-    rf"|{_APART}(?:{_DAY} ?- ?)?{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_MONTH})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
-    rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?: ?- ?{_DAY}(?:st|nd|rd|th)?(?![\d:/]|[.,]\d))?(?:,? \d{{4}}\b)?"
+    rf"|{_APART}(?:{_DAY} ?- ?)?{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_MONTH})\b\.?"
+    r"(?:,?[ -](?:de |del )?\d{4}\b)?"
+    rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b"
+    rf"(?: ?- ?{_DAY}(?:st|nd|rd|th)?(?![\d:/]|[.,]\d))?(?:,? \d{{4}}\b)?"
 )
 _TIME = (
     rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
@@ -198,15 +200,20 @@ _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
 _CURRENCY = re.compile(rf"\b(?:{_CODES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
 _DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
-_CURRENCY_OF = {"euro": "EUR", "euros": "EUR", "€": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "¥", "yuan": "¥", "jpy": "¥", "cny": "¥", "円": "¥",
-                "元": "¥", "rmb": "¥", "원": "KRW", "rupee": "INR", "rupees": "INR"}  # fmt: skip
+_CURRENCY_OF = {
+    **dict.fromkeys(("euro", "euros"), "EUR"),
+    **dict.fromkeys(("pound", "pounds"), "GBP"),
+    **dict.fromkeys(("yen", "yuan", "jpy", "cny", "rmb", "円", "元"), "¥"),
+    **dict.fromkeys(("rupee", "rupees"), "INR"),
+    "원": "KRW",
+}
 _SHORT_UNITS = (
     r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
 )
 _UNITS = (
-    rf"(?:{_SHORT_UNITS}|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|met(?:er|re)s?|"
-    r"days?|weeks?|months?|years?|seconds?|secs?))"
+    rf"(?:{_SHORT_UNITS}|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
+    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
 )
 
 

@@ -7,17 +7,18 @@ rounding, or if it follows: by arithmetic that the answer shows, step by step; e
 quotient or percentage of values that belong together (of one object, list, column or sentence), or an amount by a
 count. What the agent said itself earlier counts as far as it was grounded then.
 
-It *fails* only on what is surely made up: an identifier, an amount or a date in a sentence that reports something, where
-the agent had values of that form or speaks of the user's case; or a contradiction (3 passengers, booked for 2; the tax
-called the subtotal; from 9 to 19 where the result has 17:00). All else that does not stand there (times, durations, bare
-numbers, addresses, estimates, proposals) is a suspect: ``metadata.suspect`` lists it, and the score alone fails nothing.
+It *fails* only on what is surely made up: an identifier, an amount or a date in a sentence that reports something,
+where the agent had values of that form or speaks of the user's case; or a contradiction (3 passengers, booked for 2;
+the tax called the subtotal; from 9 to 19 where the result has 17:00). All else that does not stand there (times,
+durations, bare numbers, addresses, estimates, proposals) is a suspect: `metadata.suspect` lists it, and the score alone
+fails nothing.
 
-Code, names in backticks, headings, examples, options, types and names of files are no claims. Where nothing was called
-in the session, an answer states what its model knows: there only what claims to be of this case ("your booking …") is
-checked. Where results or the conversation before were not captured, or results break off, values that are not found
-there are open: they are not counted, ``coverage`` and the reason tell how many, and below one half there is no score.
-Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee of so much,
-today's date) are open, too (docs/adr/0020).
+Code, names in backticks, numbers in headings, examples, options, types and names of files are no claims. Where nothing
+was called in the session, an answer states what its model knows: there only what claims to be of this case ("your
+booking …") is checked. Where results or the conversation before were not captured, or results break off, values that
+are not found there are open: they are not counted, `coverage` and the reason tell how many, and below one half there is
+no score. Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee of
+so much, today's date) are open, too (docs/adr/0020).
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. Ours.
 """
@@ -112,7 +113,7 @@ def _listed(trace: Trace, loose: Sequence[Loose]) -> list[dict[str, Any]]:
             "kind": each.claim.value.kind,
             "span_id": first_said(trace, each.claim),
             "text": each.claim.around,
-            **({"argument": each.claim.key} if each.claim.key else {}),
+            **({"argument": each.claim.key, "call_span_id": each.claim.span_id} if each.claim.key else {}),
             **({"but": each.instead} if each.instead else {}),
         }
         for each in loose[:_MOST_LISTED]

@@ -1,15 +1,17 @@
-// Values that grounding found nowhere, marked where they stand.
+// Values that grounding found nowhere, marked where they stand; grey where they are only suspect.
 
-// By span id: {value, argument, why} of each. `results`: pairs of a result and all that is known of it.
+// By span id: {value, argument, suspect, why} of each. `results`: pairs of a result and all that is known of it.
 function looseOf(results) {
   const found = new Map();
   for (const [, full] of results) {
-    const held = full.metadata && full.metadata.not_grounded;
-    for (const each of Array.isArray(held) ? held : []) {
-      if (!each || typeof each.value !== "string" || !each.value) continue;
-      const why = each.but ? `${each.value}: but ${each.but}` : `${each.value}: stands in no result and was not said by the user`;
-      const known = found.get(each.span_id) || [];
-      found.set(each.span_id, [...known, { value: each.value, argument: each.argument !== undefined, why }]);
+    for (const kind of ["not_grounded", "suspect"]) {
+      const held = full.metadata && full.metadata[kind];
+      for (const each of Array.isArray(held) ? held : []) {
+        if (!each || typeof each.value !== "string" || !each.value) continue;
+        const why = each.but ? `${each.value}: but ${each.but}` : `${each.value}: stands in no result and was not said by the user`;
+        const at = each.call_span_id || each.span_id, known = found.get(at) || [];
+        found.set(at, [...known, { value: each.value, argument: each.argument !== undefined, suspect: kind === "suspect", why }]);
+      }
     }
   }
   return found;
@@ -30,7 +32,7 @@ function marked(text, loose) {
   let end = 0;
   for (const match of text.matchAll(pattern)) {
     const at = longest.findIndex((_, place) => match[place + 1] !== undefined);
-    parts.push(text.slice(end, match.index), el("mark", { class: "loose", title: longest[at].why }, match[0]));
+    parts.push(text.slice(end, match.index), el("mark", { class: longest[at].suspect ? "suspect" : "loose", title: longest[at].why }, match[0]));
     end = match.index + match[0].length;
   }
   return [...parts, text.slice(end)];
