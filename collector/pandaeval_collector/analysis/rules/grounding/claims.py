@@ -66,10 +66,7 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_LABEL = lazily(
-    r"\b(?:price|fare|costs?|amount|charge|balance|depart\w*|arriv\w*|flights?|orders?|bookings?|"
-    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$"
-)
+_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}$")
 _TERMS = (
     r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold"
@@ -220,9 +217,9 @@ def of_case(claim: Claim) -> bool:
     return _CASE.search(claim.sentence) is not None
 
 
-def is_labelled(claim: Claim) -> bool:
-    """Returns whether a value stands behind the name of something that is looked up: "Departure: 09:00"."""
-    return _LABEL.search(claim.before) is not None
+def is_priced(claim: Claim) -> bool:
+    """Returns whether an amount stands behind the name of something that is looked up: "Price: $40"."""
+    return claim.value.kind == AMOUNT and _PRICE.search(claim.before) is not None
 
 
 def of_the_rules(claim: Claim) -> bool:

@@ -29,7 +29,7 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     arguments,
     changing,
     claims,
-    is_labelled,
+    is_priced,
     of_answer,
     of_case,
     of_the_rules,
@@ -269,7 +269,7 @@ def _sort_out(
         else:
             found.count(claim)
             fails = value.kind in STRICT and claim.reports
-            fails = fails and (of_case(claim) or is_labelled(claim) or _has_alike(value, had))
+            fails = fails and (of_case(claim) or is_priced(claim) or _has_alike(value, had))
             found.loose.append(Loose(claim, fails=fails))
 
 

@@ -225,7 +225,7 @@ def readings(text: str) -> tuple[tuple[float, ...], float]:
         return (), 1.0
     scale = _SCALES.get((found[2] or "").strip(" -.").casefold(), 1.0)
     spelled = _spellings(found[1].replace(" ", "").replace("'", ""))
-    decimals = len(spelled[-1].partition(".")[2]) if spelled else 0
+    decimals = len(spelled[0].partition(".")[2]) if spelled else 0
     return tuple(float(each) * scale for each in spelled), scale * 10.0**-decimals
 
 
