@@ -142,13 +142,14 @@ class Follows:
 
     def _rounded(self, value: Value, at: int) -> bool:
         """Returns whether a known number rounds, or is cut, to this one, or is it in another unit."""
-        half, money = value.step / 2, value.kind == AMOUNT
+        money = value.kind == AMOUNT
         for number in value.keys:
             if not isinstance(number, float):
                 continue
+            half = value.step / 2 if number == value.keys[0] else abs(number) * _CLOSE  # 1,065 may be 1.065, as it is
             if self._had.near(number, half + _CLOSE, at, value.unit, money):
                 return True
-            if self._had.near(number + half, half - _CLOSE, at, value.unit, money):
+            if self._had.near(number + half, max(half - _CLOSE, 0.0), at, value.unit, money):
                 return True
             if money and self._had.near(number * 100, half * 100, at, value.unit, money) and number != int(number):
                 return True  # in cents
