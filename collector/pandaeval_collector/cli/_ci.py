@@ -6,9 +6,8 @@ import html
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
@@ -90,19 +89,13 @@ _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
 """Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
-class AnnotationTarget(StrEnum):
-    """The CI systems for which annotations are printed."""
-
-    auto = "auto"
-    github = "github"
-    none = "none"
+AnnotationTarget = Literal["auto", "github", "none"]
+"""The CI systems for which annotations are printed."""
 
 
 def wanted(asked: AnnotationTarget, environ: Mapping[str, str]) -> bool:
     """Returns whether to print annotations for GitHub: if they were asked for, or if its runner runs this process."""
-    return asked is AnnotationTarget.github or (
-        asked is AnnotationTarget.auto and environ.get("GITHUB_ACTIONS") == "true"
-    )
+    return asked == "github" or (asked == "auto" and environ.get("GITHUB_ACTIONS") == "true")
 
 
 def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: str | None) -> Iterator[str]:

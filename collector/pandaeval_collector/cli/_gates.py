@@ -17,9 +17,10 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import TOLERANCE, Result, cut
 from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._summary import Summary
-from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.config import Config
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
@@ -163,7 +164,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    names = names_of(config)
     given = {key for key, _, _ in summary.outcomes}
     graded = any(key.startswith("trial.") for key in given)
     wanted = [key for name in asked for key in names.select(name) if graded or key == name or key[:6] != "trial."]

@@ -1,94 +1,77 @@
-"""Traces of files and trace stores, put into a data directory of their own, for evaluation runs to be about them."""
+"""The runs that a command is about: those of files and trace stores, or those that a data directory keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.cli._hand import in_place_of
 from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.cli._output import console
-from pandaeval_collector.cli._tables import print_problems
-from pandaeval_collector.config import Config, masked
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
-from pandaeval_collector.runs.trace_files import TraceFiles
-from pandaeval_collector.store import Store
+from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
 
-_HOLDS, _FILES = "holds", "files"
-"""Key and value by which a store says that these commands alone put traces into it."""
-_KEY = "pandaeval.source"
-_MOST_NAME = 400
-_LIMIT = 2000
-_FOR_EVER_S = 1e12
+_PAGE = 200
+"""Traces that are read at once from a store."""
+_READ_LIMIT_S = 120.0
+_NAMED = 2
+"""How many files the text of a source names."""
+_FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
+_STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
 
-def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
-    """Reads those traces of ``sources`` that ``store`` does not hold yet into it, without scoring them. Returns the
-    pair ``key=value`` by which runs find all traces of this reading. Raises ``UserError`` for input that cannot be
-    read, and for the store of a collector, whose lists would show these traces."""
-    _check(store)
-    _tidy(store)
-    store.discard([chunk.id for chunk in store.reads.open_chunks()]).result()  # of a reading that was broken off
-    seen: set[bytes] = set()
-    known = store.reads.decided_ids()
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """The runs that a command is about: those of ``files`` or those in ``store``."""
 
-    def is_new(trace_id: bytes) -> bool:
-        seen.add(trace_id)
-        return trace_id not in known
+    files: Sequence[str] | None
+    store: Path | None
 
-    with TraceFiles(close_rules(config), store=store, wants=is_new) as run:
-        for request in requests(sources):
-            run.add(request)
-        for _ in replay(run, evaluator(_unscored(config))):
-            pass
-        print_problems(console(stderr=True), run.read.problems, run.read.bad)
-    pair = _pair(sources)
-    found = store.tag(pair, seen).result()
-    _tidy(store)
-    if not found:
-        raise UserError("no agent traces in this input: `pandaeval inspect` shows what was understood")
-    before = len(seen & known)
-    typer.echo(
-        f"read {len(seen):,} traces, {found:,} of them of agents"
-        + (f"; {before:,} were here before" if before else ""),
-        err=True,
-    )
-    return pair
+    def __str__(self) -> str:
+        names = self.files or [f"store {self.store}"]
+        more = len(names) - _NAMED
+        return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+    def requests(self) -> Iterator[Request | BadLine]:
+        """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
+        if bool(self.files) == (self.store is not None):
+            raise UserError("name files or the address of a trace store, or a data directory with --store")
+        yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
-def _check(store: Store) -> None:
-    holds = store.reads.get(_HOLDS)
-    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
-        raise UserError(
-            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
-            "another one with --store, a new one for instance"
-        )
-    store.put(_HOLDS, _FILES).result()
+run_source = in_place_of(
+    "source",
+    {
+        "files": (Annotated[list[str] | None, typer.Argument(help=_FILES)], None),
+        "store": (Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)], None),
+    },
+    RunSource,
+)
+"""Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 
-def _tidy(store: Store) -> None:
-    """Compresses the spans of agents' traces, and deletes those of all others."""
-    now = store.clock.calendar() + 1.0
-    while store.keep(0.0, now):
-        pass
-    while store.forget(0.0, _FOR_EVER_S, now, limit=_LIMIT, judged_s=_FOR_EVER_S).result() >= _LIMIT:
-        pass
-
-
-def _unscored(config: Config) -> Config:
-    """Returns the configuration with every metric and the judge switched off: only the runs that follow score."""
-    return config.model_copy(
-        update={
-            "metrics": config.metrics.model_copy(update={"enabled": ()}),
-            "judge": config.judge.model_copy(update={"model": None}),
-        }
-    )
-
-
-def _pair(sources: Sequence[str]) -> str:
-    names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
-    return f"{_KEY}={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+def _stored(folder: Path) -> Iterator[Request]:
+    """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
+    only, also while a collector runs."""
+    if not (folder / FILE_NAME).is_file():
+        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
+    given: set[str] = set()
+    after = None
+    with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
+        while True:
+            page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
+            for row in page.rows:
+                for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
+                    if trace_id not in given:
+                        given.add(trace_id)
+                        yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
+            after = page.next
+            if after is None:
+                return

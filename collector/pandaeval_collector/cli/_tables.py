@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.cli._summary import AskedTwice, Summary
-from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
+from pandaeval_collector.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_collector.show.report.cures import unasked
 from pandaeval_collector.store.failures.failure import as_text
 from pandaeval_otel.base.component_errors import Component, raised_text

@@ -13,14 +13,13 @@ from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
 from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import metric_names, opened_folder
-from pandaeval_collector.cli._output import console, table
+from pandaeval_collector.cli._config import opened_folder
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels import calibration
 from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_collector.trials.labels.files import read_labels
-from pandaeval_otel.wire.labels import HumanLabel
 
 
 def calibrate(
@@ -31,7 +30,7 @@ def calibrate(
     store: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
@@ -40,26 +39,23 @@ def calibrate(
     if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
-    calibrations = calibration.calibrate(verdicts, _scores(results, store, verdicts))
+    if results is not None:
+        scores = from_lines(results)
+    else:
+        assert store is not None
+        with opened_folder(store) as connection:
+            scores = from_store(connection, {label.unit for label in verdicts})
+    calibrations = calibration.calibrate(verdicts, scores)
     found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found, write)
-    if json_ or format_ is given.RunFormat.json:
+    if json_ or format_ == "json":
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:
         _print(calibrations)
-
-
-def _scores(results: Path | None, store: Path | None, labels: list[HumanLabel]) -> dict[tuple[str, str], JudgedRow]:
-    """Returns the scores by unit and metric."""
-    if results is not None:
-        return from_lines(results)
-    assert store is not None
-    with opened_folder(store) as connection:
-        return from_store(connection, {label.unit for label in labels})
 
 
 def _print(found: Calibrations) -> None:
@@ -93,17 +89,13 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
 
 
 def _print_thresholds(each: Calibration) -> None:
-    out, at = console(), each.agreement
+    at = each.agreement
     rows = [
-        (
-            f"{cut.threshold:g}" + (" (now)" if cut.threshold == at.threshold else ""),
-            _told(cut.tpr),
-            _told(cut.fpr),
-        )
+        (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
         for cut in at.at
     ]
     head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
-    out.print(table(head, rows, on=out, title=f"{each.metric} by {each.judge}"))
+    print_table(head, rows, f"{each.metric} by {each.judge}")
 
 
 def _among_people(people: AnnotatorAgreement) -> str:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 import yaml
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import result_lines
-from pandaeval_collector.cli import _case_runs
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile, console, many, print_json, safe, table
+from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import Api, at_collector
-from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
 from pandaeval_collector.scoring.cases.graders import doubts
 from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_collector.scoring.evaluator import JudgeSettings
+from pandaeval_collector.show.report.inspection import describe
 from pandaeval_collector.trials.passk.attempts import trials
 from pandaeval_collector.trials.passk.figures import between
 from pandaeval_collector.trials.passk.promoting import promotable, saturation
+from pandaeval_otel.model import Trace
 
 _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
@@ -64,17 +71,16 @@ def promote(
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
     ] = 0.7,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
     found = promotable(trials(result_lines(results), per="case"), k, least)
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         print_json([each.to_dict() for each in found])
     elif found:
-        out = console()
         rows = [
             (
                 each.case.id,
@@ -84,8 +90,8 @@ def promote(
             )
             for each in found
         ]
-        out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
-    typer.echo(saturation(found), err=format_ is given.RunFormat.json)
+        print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows)
+    typer.echo(saturation(found), err=format_ == "json")
     if output is not None and cases is not None:
         ids = {each.case.id for each in found if each.steady}
         kept = [case for case in read_suite(cases).cases if case.id in ids]
@@ -109,11 +115,11 @@ def from_trace(
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     if file:
-        runs = _case_runs.run_in_files(id_, file)
+        runs = run_in_files(id_, file)
     else:
         with api:
-            runs = _case_runs.run_at_collector(id_, api)
-    _case_runs.write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
+            runs = run_at_collector(id_, api)
+    write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
 @cases.command("from-failure")
@@ -134,8 +140,94 @@ def from_failure(
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
     if file is not None and results is not None:
-        title, runs = _case_runs.failure_in_files(group, results, file)
+        title, runs = failure_in_files(group, results, file)
     else:
         with api:
-            title, runs = _case_runs.failure_at_collector(group, api)
-    _case_runs.write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
+            title, runs = failure_at_collector(group, api)
+    write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
+
+
+Runs = list[dict[str, Any]]
+"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
+
+
+def run_in_files(id_: str, files: Sequence[str]) -> Runs:
+    """Returns the trace, or all traces of the session, with an id. Raises ``UserError`` if the files hold neither."""
+    runs = _described(files, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
+    if not runs:
+        raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
+    return runs
+
+
+def run_at_collector(id_: str, api: Api) -> Runs:
+    """Returns the trace, or all traces of the session, with an id at a running collector. Raises ``UserError``."""
+    is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
+    runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
+    if runs is None:
+        raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
+    return runs
+
+
+def failure_at_collector(group_id: str, api: Api) -> tuple[str, Runs]:
+    """Returns the title of a group at a running collector, and its newest failure whose spans are kept: the traces of
+    the conversation up to the one that failed. Raises ``UserError``."""
+    group = api.get(f"/failures/{quote(group_id, safe='')}")
+    for example in group["examples"]:
+        session, last = example["session_id"], example["trace_id"]
+        runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
+        if runs is not None:
+            return group["title"], runs
+    raise UserError(
+        f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
+        "(store.keep_content, store.retention)"
+    )
+
+
+def failure_in_files(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
+    """Returns title and traces of the first failure of a group that ``results`` (``evaluate --format json``) has."""
+    of_group = (((each.get("metadata") or {}).get("failure_group") or {}, each) for each in result_lines(results))
+    group, failed = next(((group, each) for group, each in of_group if group.get("id") == group_id), ({}, None))
+    if failed is None:
+        raise UserError(f"{results}: no result is of the group {group_id} (metadata.failure_group.id)")
+    last, session = failed["trace_id"], failed.get("session_id")
+    runs = _described(files, lambda trace: trace.trace_id == last or bool(session and trace.session_id == session))
+    ids = _up_to([run["trace_id"] for run in runs], last)
+    runs = [run for run in runs if run["trace_id"] in ids]
+    if not runs:
+        raise UserError(f"{group_id}: trace {last} is not in these files; give those that were evaluated")
+    return group.get("title", ""), runs
+
+
+def write_case(runs: Runs, id_: str, case: str, description: str, config: Path | None, output: Path | None) -> None:
+    """Writes the case of a run without secrets, among them what the configuration (``redact``) names. ``id_``: what the
+    user asked for. Raises ``UserError`` where nothing was captured to make a case from."""
+    named = resolve_config(config).config.redact
+    hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
+    assert hide is not None
+    try:
+        made = freeze(runs, case, description=hide(description), hide=hide)
+    except ValueError as error:
+        raise UserError(f"{id_}: {error}") from error
+    with OutputFile(output) as target:
+        target.write(to_yaml([made]))
+
+
+def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
+    with TraceFiles() as run:
+        run.add_all(requests(files))
+        return [describe(trace) for trace in run.traces() if is_wanted(trace)]
+
+
+def _members(api: Api, session_id: str) -> list[str]:
+    return [member["trace_id"] for member in api.get(f"/sessions/{quote(session_id, safe='')}")["members"]]
+
+
+def _kept(api: Api, trace_ids: Sequence[str]) -> Runs | None:
+    """Returns the traces; ``None`` where the spans of one are not kept any more."""
+    runs = [api.get(f"/traces/{id_}")["understood"] for id_ in trace_ids]
+    return None if None in runs else runs
+
+
+def _up_to(trace_ids: Sequence[str], last: str) -> list[str]:
+    """Returns the ids of a conversation up to ``last``; ``last`` alone where the conversation does not hold it."""
+    return [*trace_ids[: trace_ids.index(last) + 1]] if last in trace_ids else [last]

@@ -23,12 +23,14 @@ from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _PATIENCE_S = 50.0
+"""So long it waits until nothing is left to do."""
 
 _NEXT = """\
 What you saw: a collector was started here, recorded sessions of real agents were sent to it over OTLP/gRPC, and every
@@ -49,7 +51,11 @@ def demo(
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
     for option, path in (("--keep", keep), ("--report", report)):
-        _check_writable(option, path)
+        try:
+            if path is not None:
+                path.open("a").close()
+        except OSError as error:
+            raise UserError(f"{option} {path}: {error.strerror or error}") from error
     out = console()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
@@ -60,7 +66,9 @@ def demo(
         if keep is not None:
             keep.write_bytes(lines)
     summary = Summary()
-    _note_failed_runs(summary)
+    with TraceFiles() as run:  # how each run ended, results do not say
+        run.add_all(_requests())
+        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
     print_summary(summary, out)
@@ -70,31 +78,12 @@ def demo(
     out.print(_NEXT)
 
 
-def _check_writable(option: str, path: Path | None) -> None:
-    """Raises ``UserError`` before the work begins if ``path`` cannot be written to. Changes no content."""
-    if path is None:
-        return
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise UserError(f"{option} {path}: {error.strerror or error}") from error
-
-
-def _note_failed_runs(summary: Summary) -> None:
-    """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
-    with TraceFiles() as run:
-        for request in _requests():
-            run.add(request)
-        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
-
-
 def _write_report(path: Path) -> str:
     """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
     config = load(None, {})
     scorer = evaluator(config)
     with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        for request in _requests():
-            files.add(request)
+        files.add_all(_requests())
         results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
         return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 
@@ -118,7 +107,9 @@ async def _run(folder: Path, results: Path) -> int:
     listening = await collector.start()
     try:
         sent = await _send(listening)
-        await _settled(collector)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
+            await asyncio.sleep(0.1)
     finally:
         await collector.stop()
     return sent
@@ -141,10 +132,3 @@ def _requests() -> Iterator[Request]:
         logs = "resourceLogs" in document
         decoded = logs_from_json(document) if logs else traces_from_json(document)
         yield Request(logs, decoded.SerializeToString())
-
-
-async def _settled(collector: Collector) -> None:
-    """Waits until the collector has nothing left to do, for at most :data:`_PATIENCE_S` seconds."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
-        await asyncio.sleep(0.1)

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, TextIO
+from xml.etree.ElementTree import Element, SubElement
 
 import typer
+from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.cli._ci import write_suites
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._drill_judge import asked
-from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
-from pandaeval_collector.cli._output import OutputFile, console, progress
-from pandaeval_collector.cli._run_options import RunSource, run_source
+from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.cli.judge import settings_of
 from pandaeval_collector.cli.passk import write_lines
+from pandaeval_collector.config import Config
 from pandaeval_collector.drill.drill import Drill, chosen_faults
-from pandaeval_collector.drill.fault import Fault, faults
-from pandaeval_collector.drill.tally import drops
+from pandaeval_collector.drill.fault import faults as all_faults
+from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
+from pandaeval_collector.drill.tally import NoticedLess, drops
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.show.report.drill import page
-
-
-class DrillFormat(StrEnum):
-    """The formats in which a drill's figures are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, page, percent
 
 
 @run_source
@@ -67,9 +66,9 @@ def drill(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     format_: Annotated[
-        DrillFormat,
+        Literal["table", "json", "junit", "html"],
         typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
-    ] = DrillFormat.table,
+    ] = "table",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
     ] = None,
@@ -80,7 +79,10 @@ def drill(
     notices less than in the baseline, with 2 when the input cannot be used.
     """
     before = None if baseline is None else baseline_of(baseline)
-    chosen = _chosen(faults)
+    try:
+        chosen = chosen_faults(None if faults is None else faults.replace(" ", "").split(","), all_faults())
+    except ValueError as error:
+        raise UserError(f"--faults {faults}: {error}") from error
     settings = settings_of(config, model) if judge else resolve_config(config).config
     scorer = evaluator(settings)
     alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
@@ -89,8 +91,7 @@ def drill(
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
-        for request in source.requests():
-            files.add(request)
+        files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:
@@ -98,11 +99,11 @@ def drill(
             tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), files.read.problems, files.read.bad)
         worse = [] if before is None else drops(before, tally)
-        if format_ is DrillFormat.json:
+        if format_ == "json":
             write_lines([tally.to_dict()], target)
-        elif format_ is DrillFormat.html:
+        elif format_ == "html":
             target.write(page(tally.to_dict(), str(source)))
-        elif format_ is DrillFormat.junit:
+        elif format_ == "junit":
             write_drill_junit(tally.to_dict(), worse, target)
         else:
             print_drill(tally.to_dict(), console(file=target))
@@ -112,8 +113,99 @@ def drill(
         raise typer.Exit(1)
 
 
-def _chosen(names: str | None) -> Mapping[str, Fault]:
+def asked(
+    drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float, dry: bool
+) -> JudgedSheet | None:
+    """Prints the price on standard error, then asks the judge about ``copies`` for at most ``budget`` US dollars and
+    returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
+    configured = judge(settings)
+    assert configured is not None, "settings_of saw to it"
+    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
+    out = console(stderr=True)
     try:
-        return chosen_faults(None if names is None else names.replace(" ", "").split(","), faults())
-    except ValueError as error:
-        raise UserError(f"--faults {names}: {error}") from error
+        wanted = [*chosen_copies(drill.kept, copies)]
+        paid, expected = judged.affordable(wanted)
+        out.print(_price(expected, len(wanted), budget, dry))
+        if dry or not paid:
+            return None
+        with progress(out, "judging") as on_done:
+            return judged.sheet(paid, on_done)
+    except CallFailedError as error:
+        raise UserError(f"{settings.judge.model} cannot be asked ({error})") from error
+
+
+def _price(expected: DrillForecast, wanted: int, budget: float, dry: bool) -> str:
+    if not expected.copies:
+        why = f"the budget of US$ {budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
+        return f"no judge is asked: {why}"
+    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
+    of = f" of {wanted}, for the budget of US$ {budget:g}" if expected.copies < wanted else ""
+    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {cost}"
+    ends = "; nobody is asked: leave --dry-run out to ask" if dry else ""
+    return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"
+
+
+_TO = " … "
+"""Between the ends of an interval."""
+
+
+def baseline_of(path: Path) -> dict[str, Any]:
+    """Reads the faults' figures from the JSON of an earlier drill. Raises ``UserError``."""
+    try:
+        found = json.loads(read_given(path))
+        return {"faults": {**found["faults"]}}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--baseline {path}: not what `pandaeval drill --format json` writes ({error})") from error
+
+
+def print_drill(figures: Mapping[str, Any], on: Console) -> None:
+    """Prints tables of faults (least noticed first), untouched runs, the judge, and faults that fit no run.
+    ``figures``: the JSON object of a drill."""
+    faults = {name: each for name, each in figures["faults"].items() if each["n"]}
+    planted = sum(each["n"] for each in faults.values())
+    runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
+    on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
+    columns = ("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by")
+    on.print(table(columns, fault_rows(faults, _TO, 3), on=on))
+    flagged = [(name, each["n"], percent(each), interval(each, _TO)) for name, each in figures["untouched"].items()]
+    on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
+    if "judge" in figures:
+        _print_judge(figures["judge"], on)
+    missing = [(name, _why(each)) for name, each in figures["faults"].items() if not each["n"]]
+    if missing:
+        on.print(table(("not applicable", "why"), missing, on=on))
+
+
+def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
+    """Prints how many faulty runs each judged metric noticed, beside the metrics without a model."""
+    counted = figures["copies"] - figures["not_judged"]
+    cost = f", US$ {figures['cost_usd']:.4f}" if figures["cost_usd"] else ""
+    title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
+    columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
+    on.print(table(columns, judged_rows(figures["metrics"], _TO), on=on, title=title))
+    shares = [(name, percent(share), interval(share, _TO)) for name, share in figures["noticed"].items()]
+    on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
+    if figures["not_judged"]:
+        on.print(f"{many(figures['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
+
+
+def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], target: TextIO) -> None:
+    """Writes a JUnit test case for each fault: it fails where a metric notices credibly less than before, and is
+    skipped where no run could have the fault."""
+    cases = []
+    for row, (name, each) in zip(fault_rows(figures["faults"], _TO, 3), figures["faults"].items(), strict=True):
+        case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
+        if drops := [drop.told for drop in worse if drop.fault == name]:
+            SubElement(case, "failure", message=for_xml("; ".join(drops)), type="noticed less")
+        elif not each["n"]:
+            SubElement(case, "skipped", message=for_xml(_why(each)))
+        else:
+            share = f"{percent(each['noticed'])} ({interval(each['noticed'], _TO)}) of {each['n']}"
+            SubElement(case, "system-out").text = for_xml(f"noticed {share}: {row[-1]}")
+        cases.append(case)
+    write_suites(target, {"drill": cases})
+
+
+def _why(each: Mapping[str, Any]) -> str:
+    commonest = [*each["not_applicable"].items()][:2]
+    return "; ".join(f"{why} ({count:,})" for why, count in commonest) or "no run looked good"

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -22,9 +21,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
-from pandaeval_collector.cli._config import check_asked, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
@@ -34,8 +34,9 @@ from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.runs.trial_grading import graded
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
@@ -48,14 +49,8 @@ from pandaeval_collector.trials.passk.gate import GateVerdict
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
 
-
-class ResultFormat(StrEnum):
-    """The formats in which results are written."""
-
-    table = "table"
-    json = "json"
-    junit = "junit"
-    html = "html"
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +67,9 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: ResultFormat = ResultFormat.table
+    format: ResultFormat = "table"
     output: Path | None = None
-    annotations: AnnotationTarget = AnnotationTarget.auto
+    annotations: AnnotationTarget = "auto"
     workers: int | None = None
 
 
@@ -120,7 +115,7 @@ def evaluate(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = ResultFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     workers: Annotated[
         int | None,
@@ -139,7 +134,7 @@ def evaluate(
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = AnnotationTarget.auto,
+    ] = "auto",
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 
@@ -191,7 +186,7 @@ class Evaluation:
         self._matcher = None if self._suite is None else TrialMatcher(self._suite)
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
         self._output = options.output
-        if self._output is None and options.format is ResultFormat.html:
+        if self._output is None and options.format == "html":
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
@@ -204,18 +199,16 @@ class Evaluation:
             self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
-            for request in self._inputs:
-                files.add(request)
+            files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
             self._write_tables(target)
             self._tell_cases()
-            gates = checked(self._config, self._summary)
-            verdict = self._verdict()
-            of_all = self._outcomes(gates, verdict)
-            if self._options.format is ResultFormat.junit:
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
+            if self._options.format == "junit":
                 write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
@@ -229,16 +222,14 @@ class Evaluation:
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _verdict(self) -> GateVerdict | None:
-        return None if self._against is None else self._against.verdict()
-
-    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Returns the outcomes of all gates of the run, the baseline's included."""
-        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
 
     def _failed_gates(self) -> list[str]:
-        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
-        return [gate.text for gate in gates if not gate.passed]
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -254,7 +245,7 @@ class Evaluation:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
         number = file_workers() if options.workers is None else options.workers
-        spans_are_needed = options.format is ResultFormat.html or self._chooser is not None or self._suite is not None
+        spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
         if not number or spans_are_needed or files.read.items < FEW:
             return nullcontext()
         return FileWorkers(
@@ -277,7 +268,14 @@ class Evaluation:
             on_decided(decision)
 
         with self._workers(files, scorer) as workers:
-            yield from replay(files, scorer, asked, where=self._chooser, on_decided=decided, workers=workers)
+            yield from replay(
+                files,
+                scorer,
+                asked,
+                where=self._chooser,
+                on_decided=decided,
+                ahead=None if workers is None else workers.understood,
+            )
         if suite is not None and layers is not None and matcher is not None:
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)
@@ -286,7 +284,7 @@ class Evaluation:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
         grouped = by_code if asked is None else asked.grouped
-        if self._options.format is ResultFormat.html:
+        if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 told = write_report(
                     files,
@@ -303,7 +301,7 @@ class Evaluation:
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
-        as_json = self._options.format is ResultFormat.json
+        as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
 
@@ -323,7 +321,7 @@ class Evaluation:
 
     def _write_tables(self, target: TextIO) -> None:
         raised = self._telemetry.component_errors()
-        if self._options.format is not ResultFormat.table:
+        if self._options.format != "table":
             print_component_errors(console(stderr=True), raised)
             return
         print_summary(self._summary, console(file=target), self._config.judge.model, raised)
@@ -340,7 +338,7 @@ class Evaluation:
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
+        quiet, chooser = self._options.format == "json", self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
@@ -380,7 +378,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)

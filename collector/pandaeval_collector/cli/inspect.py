@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 import typer
@@ -24,28 +23,20 @@ from pandaeval_collector.show.report.inspection import describe, outline
 from pandaeval_otel.model import Trace
 
 
-class TraceFormat(StrEnum):
-    """The formats in which traces are written."""
-
-    tree = "tree"
-    json = "json"
-
-
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
-    format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
-        TraceFormat.tree
-    ),
+    format_: Annotated[
+        Literal["tree", "json"], typer.Option("--format", help="tree is for people, json one trace a line.")
+    ] = ("tree"),
 ) -> None:
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown = 0
     with TraceFiles() as run:
-        for request in inputs:
-            run.add(request)
+        run.add_all(inputs)
         for trace in run.traces():
             shown += 1
-            if format_ is TraceFormat.json:
+            if format_ == "json":
                 write_json(orjson.dumps(describe(trace), default=str))
             else:
                 _print(out, trace)

@@ -12,8 +12,9 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, metric_names, opened_store
-from pandaeval_collector.cli._output import console, print_json, table
+from pandaeval_collector.cli._config import StoreFolder, opened_store
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.store import people
 from pandaeval_collector.trials.labels.files import read_labels, row_of, save, written
 from pandaeval_collector.trials.labels.queue import Queue, draw, has_spans, metric_to_label
@@ -122,24 +123,23 @@ def export(
 
 
 @labels.command("rates")
-def rates(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
-        _print_rates(connection, as_json=format_ is given.RunFormat.json)
+        _print_rates(connection, as_json=format_ == "json")
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
     if not queue.drawn:
         typer.echo(f"nothing to label: no judged run without a label ({metric})")
         return
-    out = console()
     units = [each.run.unit for each in queue.drawn]
     looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
     rows = [
         (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)
     ]
-    out.print(table(("trace or session", "session", "agent", "look at it"), rows, on=out))
+    print_table(("trace or session", "session", "agent", "look at it"), rows)
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
@@ -163,6 +163,5 @@ def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
         )
         for each in found
     ]
-    out = console()
     columns = ("metric", "agent", "drawn labels", "judge's pass rate", "corrected", "95 % interval")
-    out.print(table(columns, rows, on=out, title="Pass rates as people would give them"))
+    print_table(columns, rows, "Pass rates as people would give them")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
 import orjson
 import typer
@@ -27,21 +26,6 @@ from pandaeval_collector.trials.passk.figures import (
 )
 
 
-class FigureFormat(StrEnum):
-    """The formats in which figures are written."""
-
-    table = "table"
-    json = "json"
-    html = "html"
-
-
-class Per(StrEnum):
-    """The unit whose trials form one group."""
-
-    case = "case"
-    conversation = "conversation"
-
-
 def passk(
     file: Annotated[
         Path, typer.Argument(help="Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
@@ -52,26 +36,26 @@ def passk(
         typer.Option(help="A trial succeeds when this metric passes; if not given, trial_correct, or the only one."),
     ] = None,
     per: Annotated[
-        Per | None,
+        Literal["case", "conversation"] | None,
         typer.Option(
             help="case: trials at the same case (using_case). conversation: the steps of each conversation. "
             "If not given, case where results name one."
         ),
     ] = None,
     format_: Annotated[
-        FigureFormat,
+        Literal["table", "json", "html"],
         typer.Option("--format", help="table is for people, json one result a line, html a page with curves."),
-    ] = FigureFormat.table,
+    ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
     ks = numbers(k)
     results = list(result_lines(file))
-    found = figures(trials(results, metric, per.value if per else None), ks)
+    found = figures(trials(results, metric, per), ks)
     with OutputFile(output) as target:
-        if format_ is FigureFormat.html:
+        if format_ == "html":
             target.write(page(found, str(file)))
-        elif format_ is FigureFormat.json:
+        elif format_ == "json":
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:
             out, unit = console(file=target), found.trials.per

@@ -23,6 +23,7 @@ from pandaeval_collector.cli._run_place import (
     placed,
     watched,
 )
+from pandaeval_collector.cli._taken_in import take_in
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (
@@ -46,7 +47,7 @@ def start(
     from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: WorkPlace,
 ) -> None:
@@ -55,7 +56,10 @@ def start(
     body = run.body(filters)
     with place.working(new=bool(from_)) as api:
         if from_ and isinstance(api, LocalApi):
-            body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
+            body["filters"]["attribute"] = [
+                *body["filters"].get("attribute", ()),
+                take_in(api.store, api.config, from_),
+            ]
             body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
@@ -81,7 +85,7 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
 @placed
 def list_(
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
@@ -93,7 +97,7 @@ def list_(
 
 @runs.command("show")
 @placed
-def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
+def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
     """Show a run: how far it is, what it found, what failed."""
     with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
@@ -102,7 +106,7 @@ def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> N
 
 @runs.command("watch")
 @at_collector
-def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None:
+def watch(run_id: _Id, format_: given.Format = "table", *, api: Api) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
     with api:
         _wait(api, run_id, format_)
@@ -138,7 +142,7 @@ def cancel(run_id: _Id, *, place: WorkPlace) -> None:
 def retry(
     run_id: _Id,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: WorkPlace,
 ) -> None:
@@ -159,14 +163,14 @@ def results(
     run_id: _Id,
     metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
     with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
-        if format_ is given.RunFormat.json:
+        if format_ == "json":
             return print_json(found)
         listings.show([*found], listings.RESULTS)
 
@@ -176,7 +180,7 @@ def results(
 def compare(
     a: Annotated[str, typer.Argument(help="Id of a run.")],
     b: Annotated[str, typer.Argument(help="Id of another run, or live.")] = "live",
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
