@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,9 +15,7 @@ from pandaeval_otel.dialects._values import Recent, as_list, count, first, hidde
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
-_INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
-_DETAIL_KEYS = frozenset().union(*_DETAILS)
 
 MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
@@ -67,17 +65,7 @@ def one_session(value: Any) -> SessionIds:
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
     side."""
-    get = attributes.get
-    spent, made = get(_INPUT_TODAY), get(_OUTPUT_TODAY)
-    if type(spent) is not int or spent < 0:
-        spent = _tokens(attributes, semconv.USAGE_INPUT)
-    if type(made) is not int or made < 0:
-        made = _tokens(attributes, semconv.USAGE_OUTPUT)
-    if spent is None and made is None:
-        return None
-    if _DETAIL_KEYS.isdisjoint(attributes):
-        return Usage(spent or 0, made or 0)
-    return Usage(spent or 0, made or 0, *[_tokens(attributes, keys) or 0 for keys in _DETAILS])
+    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *_DETAILS)
 
 
 def usage_in(
@@ -116,17 +104,14 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     if span.status_code == STATUS_OK or not (failed or error_type or span.events or logs):
         return None
     said = span.status_message if failed else ""
-    text = said or _exception(span, logs) or error_type or ("error" if failed else None)
-    return None if text is None else str(text)[:MAX_ERROR]
-
-
-def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
     recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
-    if not recorded:
-        return ""
-    words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
-    return ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
+    raised = ""
+    if recorded:
+        words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
+        raised = ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
+    text = said or raised or error_type or ("error" if failed else None)
+    return None if text is None else str(text)[:MAX_ERROR]
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -141,24 +126,20 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
         value = value.get("tools") or value.get("function_declarations") or [value]
     if not isinstance(value, (list, tuple)):
         return None
-    found = tuple(_definitions(value))
-    return found if found or not value else None
+    found: list[ToolDefinition] = []
+    for raw in value:
+        item = parsed(raw)
+        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
+            found += [_definition(inner) for inner in item["function_declarations"] if type(inner) is dict]
+        elif type(item) is dict:
+            definition = _definition(item)
+            found += [definition] if definition.name else []
+        elif identifier(item):
+            found.append(ToolDefinition(identifier(item)))
+    return tuple(found) if found or not value else None
 
 
 _TOOLS = Recent(_tool_definitions)
-
-
-def _definitions(items: Iterable[Any]) -> Iterable[ToolDefinition]:
-    for raw in items:
-        item = parsed(raw)
-        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
-            yield from (_definition(inner) for inner in item["function_declarations"] if type(inner) is dict)
-        elif type(item) is dict:
-            definition = _definition(item)
-            if definition.name:
-                yield definition
-        elif identifier(item):
-            yield ToolDefinition(identifier(item))
 
 
 def _definition(item: dict[str, Any]) -> ToolDefinition:
@@ -168,23 +149,15 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
     parameters = parsed(first(item, ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "schema")))
     if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
         parameters = parameters["json"]
-    description = item.get("description")
+    description, annotations = item.get("description"), item.get("annotations")
+    hints = annotations if type(annotations) is dict else item
+    read_only = hints.get("readOnlyHint")
     return ToolDefinition(
         name=identifier(item.get("name")) or ("" if item.get("type") == "function" else identifier(item.get("type"))),
         description=description if type(description) is str else "",
         parameters=parameters,
-        read_only=_reads_only(item),
+        read_only=read_only if isinstance(read_only, bool) else False if hints.get("destructiveHint") is True else None,
     )
-
-
-def _reads_only(item: dict[str, Any]) -> bool | None:
-    """Returns whether a definition's hints call it read-only (``False`` for a destructive one), else ``None``."""
-    annotations = item.get("annotations")
-    hints = annotations if type(annotations) is dict else item
-    read_only = hints.get("readOnlyHint")
-    if isinstance(read_only, bool):
-        return read_only
-    return False if hints.get("destructiveHint") is True else None
 
 
 def agent_named(name: str) -> str:

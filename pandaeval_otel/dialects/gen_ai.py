@@ -43,7 +43,6 @@ _KINDS = {
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
-_OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _SENTENCE_END = (".", "!", "?", ":", "\n")
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -54,19 +53,12 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 """Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
-# Module constants: every span needs these names, and a lookup in another module costs more.
-_REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
-_RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
-_AGENT_NAME = semconv.AGENT_NAME
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
-_TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
-_INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
-_INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
-_FINISH_REASONS = semconv.FINISH_REASONS
-_CONVERSATION_ID = semconv.CONVERSATION_ID
-_SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
-_SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
+_SESSION_RANKS = {
+    key: semconv.SESSION_RANKS[key]
+    for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
+}
 _CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
 """Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
 _STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTABLE, semconv.COMMAND_ARGS)
@@ -134,26 +126,26 @@ def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) 
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    if (value := get(_REQUEST_MODEL)) is not None:
+    if (value := get(semconv.REQUEST_MODEL)) is not None:
         reading.request_model = identifier(value)
-    if (value := get(_RESPONSE_MODEL)) is not None:
+    if (value := get(semconv.RESPONSE_MODEL)) is not None:
         reading.response_model = identifier(value)
-    if (value := get(_RESPONSE_ID)) is not None:
+    if (value := get(semconv.RESPONSE_ID)) is not None:
         reading.response_id = identifier(value)
-    if (value := get(_PREVIOUS_RESPONSE_ID)) is not None:
+    if (value := get(semconv.PREVIOUS_RESPONSE_ID)) is not None:
         reading.previous_response_id = identifier(value)
-    if (value := get(_AGENT_NAME)) is not None:
+    if (value := get(semconv.AGENT_NAME)) is not None:
         reading.agent_name = identifier(value)
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
     if (
-        _CONVERSATION_ID in attributes
-        or _SESSION_ID in attributes
-        or _THREAD_ID in attributes
+        semconv.CONVERSATION_ID in attributes
+        or semconv.GEN_AI_SESSION_ID in attributes
+        or semconv.GEN_AI_THREAD_ID in attributes
         or span.resource.names_session
     ):
-        conversation = attributes.get(_CONVERSATION_ID)
+        conversation = attributes.get(semconv.CONVERSATION_ID)
         if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
             reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
         if conversation and not reading.session_ids and not reading.previous_response_id:
@@ -169,10 +161,10 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
 
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    reading.tool_name = identifier(get(_TOOL_NAME)) or _tool_in_name(span.name)
-    if (value := get(_TOOL_CALL_ID)) is not None:
+    reading.tool_name = identifier(get(semconv.TOOL_NAME)) or _tool_in_name(span.name)
+    if (value := get(semconv.TOOL_CALL_ID)) is not None:
         reading.tool_call_id = identifier(value)
-    arguments, result = get(_TOOL_ARGUMENTS), get(_TOOL_RESULT)
+    arguments, result = get(semconv.TOOL_ARGUMENTS), get(semconv.TOOL_RESULT)
     if span.events:
         told_arguments, told_result = tool_values(span)
         arguments = told_arguments if hidden(arguments) else arguments
@@ -196,22 +188,30 @@ def _tool_in_name(name: str) -> str:
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
-    inputs = attributes[_INPUT] if _INPUT in attributes else attributes.get(_INPUT_OLD)
-    outputs = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_OUTPUT_OLD)
+    inputs = (
+        attributes[semconv.INPUT_MESSAGES]
+        if semconv.INPUT_MESSAGES in attributes
+        else attributes.get(semconv.PROMPT_OLD)
+    )
+    outputs = (
+        attributes[semconv.OUTPUT_MESSAGES]
+        if semconv.OUTPUT_MESSAGES in attributes
+        else attributes.get(semconv.COMPLETION_OLD)
+    )
     # Instructions may stand among the inputs.
     given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
     given, made = given or told.input or given, made or told.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked
-    if made and not made[-1].finish_reason and _FINISH_REASONS in attributes:
-        made = _with_finish_reasons(made, as_list(attributes[_FINISH_REASONS]))
+    if made and not made[-1].finish_reason and semconv.FINISH_REASONS in attributes:
+        made = _with_finish_reasons(made, as_list(attributes[semconv.FINISH_REASONS]))
     if made and len(made) > 1 and reading.kind is _LLM:
         made = without_chunks(made)
-    if _REASONING in attributes:
-        made = _with_reasoning(made, attributes[_REASONING])
+    if semconv.CONTENT_REASONING in attributes:
+        made = _with_reasoning(made, attributes[semconv.CONTENT_REASONING])
     reading.input, reading.output = given, made
-    system = attributes.get(_SYSTEM)
+    system = attributes.get(semconv.SYSTEM_INSTRUCTIONS)
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = CUT
@@ -249,20 +249,20 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
-    operation = attributes.get(_OPERATION)
+    operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
-        return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
+        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
     if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
         return Kind.EVALUATION
     if operation and identifier(operation):
-        return Kind.TOOL if _TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
+        return Kind.TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
     return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
 
 
 def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
     """Returns whether a span with a score is a tool's: no work of an agent may count as a score."""
-    if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
+    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
         return True
     return kind_by_name(span.name)[0] is Kind.TOOL
 

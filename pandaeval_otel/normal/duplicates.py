@@ -35,7 +35,11 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
         if keeper is not None and _says_otherwise(tree.by_id[keeper], span):
             keeper = None
-        keeper = keepers[span.span_id] = keeper or _keeper(span, tree, keepers, wrappers)
+        if keeper is None:
+            above = tree.above(span)
+            begins = above is None or above.kind is not span.kind or above.span_id in wrappers
+            keeper = span.span_id if above is None or begins or not _same_call(above, span) else keepers[above.span_id]
+        keepers[span.span_id] = keeper
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
@@ -80,14 +84,6 @@ def _wrapper(span: Span, calls: Container[str]) -> Span:
     if not span.response_id or span.response_id not in calls:
         return span.but(kind=Kind.WORKFLOW)
     return _emptied(span).but(kind=Kind.WORKFLOW, response_id="", previous_response_id="", system=None)
-
-
-def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
-    """Returns the id of the span that keeps the call which ``span`` is part of: its own, if that call begins here."""
-    above = tree.above(span)
-    if above is None or above.kind is not span.kind or above.span_id in wrappers or not _same_call(above, span):
-        return span.span_id
-    return keepers[above.span_id]
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:

@@ -164,20 +164,13 @@ def _evaluations(tree: Tree) -> set[str]:
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in found:
             whole = (span, *tree.below(span))
-            if not any(_acts(inner) for inner in whole):
+            if not any(
+                inner.kind not in _JUDGING
+                or any(type(part) is ToolRequest for message in inner.output or () for part in message.parts)
+                for inner in whole
+            ):
                 found.update(inner.span_id for inner in whole)
     return found if len(found) < len(tree.spans) else set()
-
-
-def _acts(span: Span) -> bool:
-    """Returns whether a span does more than judge."""
-    if span.kind not in _JUDGING:
-        return True
-    return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
-
-
-def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
-    return (f"{len(left_out)} spans of evaluations are not the agent's: left out",) if left_out else ()
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
