@@ -208,6 +208,11 @@ def _before_fork() -> None:
     time.sleep(max(waits, default=0.0))
 
 
+def _after_fork_in_parent() -> None:
+    for forwarder in list(_everyone):
+        forwarder.worker.submission.resume()
+
+
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
@@ -215,8 +220,4 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=lambda: [forwarder.worker.submission.resume() for forwarder in list(_everyone)],
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
