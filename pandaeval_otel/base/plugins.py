@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _LONGEST = 500
 """Most characters of an error that :func:`told` repeats."""
 
-_entry_points: Callable[[], Any] = cache(entry_points)
+_all: Callable[[], Any] = cache(entry_points)
 """Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
 Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
@@ -92,7 +92,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
     found: list[Plugin] = []
     lost: list[str] = []
     for point in sorted(
-        _entry_points().select(group=group),
+        _all().select(group=group),
         key=lambda point: (point.dist.name if point.dist is not None else "", point.name),
     ):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -85,11 +84,8 @@ def usage_in(
 
 def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
     for key in (keys,) if type(keys) is str else keys:
-        value = source.get(key)
-        if value is not None:
-            found = value if type(value) is int and value >= 0 else count(value)
-            if found is not None:
-                return found
+        if (found := count(source.get(key))) is not None:
+            return found
     return None
 
 
@@ -192,23 +188,14 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
     """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
     strings."""
-    for key in _prefixed(prefix, SESSION_WORDS):
-        if key in attributes and (session := one_session(parsed(attributes[key]))):
-            return session
-    return ()
+    named = (one_session(parsed(attributes.get(prefix + word))) for word in SESSION_WORDS)
+    return next((session for session in named if session), ())
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
     """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
-    for key in _prefixed(prefix, USER_WORDS):
-        if key in attributes and (name := identifier(parsed(attributes[key]))):
-            return name
-    return ""
-
-
-@cache
-def _prefixed(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(prefix + word for word in words)
+    named = (identifier(parsed(attributes.get(prefix + word))) for word in USER_WORDS)
+    return next((name for name in named if name), "")
 
 
 def captured(value: Any) -> Captured | None:

@@ -121,16 +121,11 @@ def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) 
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    if (value := get(semconv.REQUEST_MODEL)) is not None:
-        reading.request_model = identifier(value)
-    if (value := get(semconv.RESPONSE_MODEL)) is not None:
-        reading.response_model = identifier(value)
-    if (value := get(semconv.RESPONSE_ID)) is not None:
-        reading.response_id = identifier(value)
-    if (value := get(semconv.PREVIOUS_RESPONSE_ID)) is not None:
-        reading.previous_response_id = identifier(value)
-    if (value := get(semconv.AGENT_NAME)) is not None:
-        reading.agent_name = identifier(value)
+    reading.request_model = identifier(get(semconv.REQUEST_MODEL))
+    reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
+    reading.response_id = identifier(get(semconv.RESPONSE_ID))
+    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
+    reading.agent_name = identifier(get(semconv.AGENT_NAME))
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
@@ -156,9 +151,12 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
 
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    reading.tool_name = identifier(get(semconv.TOOL_NAME)) or _tool_in_name(span.name)
-    if (value := get(semconv.TOOL_CALL_ID)) is not None:
-        reading.tool_call_id = identifier(value)
+    named, in_name = kind_by_name(span.name)
+    if named is not _TOOL:
+        before, _, after = span.name.partition(semconv.MCP_TOOL_CALL)
+        in_name = "" if before else after.strip()
+    reading.tool_name = identifier(get(semconv.TOOL_NAME)) or in_name
+    reading.tool_call_id = identifier(get(semconv.TOOL_CALL_ID))
     arguments, result = get(semconv.TOOL_ARGUMENTS), get(semconv.TOOL_RESULT)
     if span.events:
         told_arguments, told_result = tool_values(span)
@@ -172,13 +170,6 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         reading.error = error_of(span) or f"exit code {attributes[semconv.EXIT_CODE]}"
     if result is not None and not hidden(result):
         reading.result = Captured(result, result_value)
-
-
-def _tool_in_name(name: str) -> str:
-    kind, rest = kind_by_name(name)
-    if kind is _TOOL:
-        return rest
-    return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
 
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent) -> None:

@@ -66,6 +66,9 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     models = facts.models
     session = session_id(tree)
     calls = tool_calls(tree)
+    trigger = closing.trigger
+    if closing.revision > 1 and trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):  # decided again: what its spans now show
+        trigger = Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
     names = (_agent(root, tree, facts.agents), root.service, root.environment, *facts.agents)
     agent, service, environment, *agents = all_bounded(names)
     user = user_id(tree)
@@ -87,7 +90,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
-        trigger=_trigger(closing, complete, missing),
+        trigger=trigger,
         input=said.turns[0].user if said.turns else None,
         output=output,
         ends_in_tool_call=said.pending,
@@ -214,13 +217,6 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
         return last.error
     inner = [span for span in tree.below(last) if span.kind in _RUN_OR_CALL and tree.asides(span) == tree.asides(last)]
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
-
-
-def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:
-    """Returns why the trace closed; for a trace that is decided again, the reason that its spans now show."""
-    if closing.revision > 1 and closing.trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):
-        return Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
-    return closing.trigger
 
 
 def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
