@@ -170,9 +170,9 @@ def system_of(messages: Messages | None) -> str | None:
     return "\n".join(found) if found else None
 
 
-def said_by_user(text: str) -> Messages:
-    """Returns one user message with ``text``."""
-    return (Message("user", (Text(text),)),)
+def said_by_user(text: Any) -> Messages | None:
+    """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
+    return None if type(text) is not str or hidden(text) else (Message("user", (Text(text),)),)
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:

@@ -41,7 +41,6 @@ LONGEST_PLACEHOLDER = 32
 """Characters; a longer text is no placeholder."""
 
 _OPENERS = frozenset('{["')
-_CONTAINER_OPENERS = frozenset("{[")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
@@ -65,16 +64,7 @@ def parsed(value: Any) -> Any:
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
-    opener = value[:1]
-    if opener in _CONTAINER_OPENERS:
-        if len(value) <= MAX_JSON:
-            try:
-                found = loads(value)
-            except (ValueError, RecursionError):
-                pass  # blanks around it, a repr, or no structure at all
-            else:
-                return found if len(value) <= _SHORT or not too_deep(found) else value
-    elif opener in _LETTERS:  # the first letter tells most texts from everything that is read here
+    if value[:1] in _LETTERS:  # the first letter tells most texts from everything that is read here
         return value
     for _ in range(MAX_ENCODINGS):
         stripped = value.strip()
@@ -85,7 +75,7 @@ def parsed(value: Any) -> Any:
         except (ValueError, RecursionError):
             step = _from_repr(stripped, value)
         if type(step) is not str:
-            return value if too_deep(step) else step
+            return step if len(stripped) <= _SHORT or not too_deep(step) else value
         if step == value:
             return step
         value = step

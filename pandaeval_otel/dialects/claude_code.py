@@ -60,8 +60,7 @@ class ClaudeCode(ByKind):
                 names = ("claude_code.user_prompt", "user_prompt")
                 told = (log.attributes.get("prompt") for log in logs if log_name(log) in names)
                 prompt = next((text for text in told if not hidden(text)), None)
-            if type(prompt) is str:
-                reading.input = said_by_user(prompt)
+            reading.input = said_by_user(prompt)
             reading.output = _told(logs)
         return reading
 

@@ -13,6 +13,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
     error_of,
+    said_by_user,
     session_candidates,
     system_of,
     tool_definitions,
@@ -226,9 +227,8 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
     found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
     if not hidden(found):
         reading.documents = tuple(as_list(found))
-    query = first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY))
-    if reading.input is None and type(query) is str and not hidden(query):
-        reading.input = (Message("user", (Text(query),)),)
+    if reading.input is None:
+        reading.input = said_by_user(first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY)))
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:

@@ -58,7 +58,12 @@ def _told(messages: Messages) -> Messages:
     for message in messages:
         text = message.text
         if message.role == "assistant" and _CALLS in text:
-            message = _with_calls(message)
+            said, _, calls = text.rpartition(_CALLS)
+            found = _CALLS_IN(calls)
+            if isinstance(found, list):
+                parts: list[Part] = [Text(said.strip())] if said.strip() else []
+                parts += [request_of(call) for call in found if type(call) is dict]
+                message = Message(message.role, tuple(parts), message.finish_reason)
             asked = message.tool_requests
             told.append(message)
         elif message.role == "user" and _SECTIONS.search(text):
@@ -66,16 +71,6 @@ def _told(messages: Messages) -> Messages:
         else:
             told.append(message)
     return tuple(told)
-
-
-def _with_calls(message: Message) -> Message:
-    text, _, calls = message.text.rpartition(_CALLS)
-    found = _CALLS_IN(calls)
-    if not isinstance(found, list):
-        return message
-    parts: list[Part] = [Text(text.strip())] if text.strip() else []
-    parts += [request_of(call) for call in found if type(call) is dict]
-    return Message(message.role, tuple(parts), message.finish_reason)
 
 
 def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
