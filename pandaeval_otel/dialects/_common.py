@@ -72,7 +72,7 @@ def usage_in(
 ) -> Usage | None:
     """Returns the tokens of each side under its key, or the first of its keys that holds a number; ``None`` when
     neither ``spent`` nor ``made`` is there, or ``source`` is no map."""
-    if not isinstance(source, Mapping):
+    if type(source) is not dict and not isinstance(source, Mapping):
         return None
     given, answered = _tokens(source, spent), _tokens(source, made)
     if given is None and answered is None:
@@ -84,7 +84,7 @@ def usage_in(
 
 def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
     for key in (keys,) if type(keys) is str else keys:
-        if (found := count(source.get(key))) is not None:
+        if (value := source.get(key)) is not None and (found := count(value)) is not None:
             return found
     return None
 
@@ -188,14 +188,18 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
     """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
     strings."""
-    named = (one_session(parsed(attributes.get(prefix + word))) for word in SESSION_WORDS)
-    return next((session for session in named if session), ())
+    for word in SESSION_WORDS:
+        if (value := attributes.get(prefix + word)) is not None and (session := one_session(parsed(value))):
+            return session
+    return ()
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
     """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
-    named = (identifier(parsed(attributes.get(prefix + word))) for word in USER_WORDS)
-    return next((name for name in named if name), "")
+    for word in USER_WORDS:
+        if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
+            return name
+    return ""
 
 
 def captured(value: Any) -> Captured | None:

@@ -75,8 +75,9 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
                 span.name = redact("name", span.name) or ""
                 if span.status.message:
                     span.status.message = redact("status.message", span.status.message) or ""
-                for pairs in [span.attributes, *(part.attributes for part in (*span.events, *span.links))]:
-                    _redact_pairs(pairs, redact)
+                _redact_pairs(span.attributes, redact)
+                for part in (*span.events, *span.links):
+                    _redact_pairs(part.attributes, redact)
             if span.span_id in unsampled:
                 span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
     return bytes(request.SerializeToString())
