@@ -15,6 +15,7 @@ from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, 
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
+_DETAIL_KEYS = frozenset().union(*_DETAILS)
 
 MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
@@ -64,7 +65,8 @@ def one_session(value: Any) -> SessionIds:
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
     side."""
-    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *_DETAILS)
+    details = () if _DETAIL_KEYS.isdisjoint(attributes) else _DETAILS
+    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *details)
 
 
 def usage_in(

@@ -44,6 +44,7 @@ _KINDS = {
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
+_TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _SENTENCE_END = (".", "!", "?", ":", "\n")
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -237,18 +238,14 @@ def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
         return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
-    if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
-        return Kind.EVALUATION
+    if any(key in attributes for key in _EVALUATION_KEYS):
+        # No work of an agent may count as a score.
+        names_tool = not _TOOL_KEYS.isdisjoint(attributes) or kind_by_name(span.name)[0] is Kind.TOOL
+        if not names_tool:
+            return Kind.EVALUATION
     if operation and identifier(operation):
         return Kind.TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
     return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
-
-
-def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
-    """Returns whether a span with a score is a tool's: no work of an agent may count as a score."""
-    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
-        return True
-    return kind_by_name(span.name)[0] is Kind.TOOL
 
 
 def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
@@ -258,7 +255,7 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
     kind = kind_by_name(span.name)[0]
     if kind is not None:
         return kind
-    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
+    if not _TOOL_KEYS.isdisjoint(attributes):
         return Kind.TOOL
     if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
         return Kind.LLM

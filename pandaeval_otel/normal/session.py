@@ -122,17 +122,13 @@ def conversations(
         found[_id([*before, *[(_plain(turn.user or ""), _plain(turn.assistant or "")) for turn in turns]], whose)] = (
             None
         )
-    found[_id(_as_called(speakers), whose)] = None
-    found.pop("", None)
-    return tuple(found), _id(before, whose)
-
-
-def _as_called(speakers: Sequence[Span]) -> list[Exchange]:
-    """Returns the conversation up to the last model call's answer, in the words that a next call's history has."""
+    # Up to the last model call's answer, in the words that a next call's history has.
     last = max(speakers, key=lambda span: (span.end_ns, span.start_ns))
     told = _exchanges(last.input or ())
     said = answered(last.output).text if last.kind is Kind.LLM and last.error is None and told else None
-    return [*told[:-1], (told[-1][0], _plain(said))] if said else []
+    found[_id([*told[:-1], (told[-1][0], _plain(said))] if said else [], whose)] = None
+    found.pop("", None)
+    return tuple(found), _id(before, whose)
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
