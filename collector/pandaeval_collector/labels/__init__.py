@@ -1,1 +1,4 @@
-"""People's verdicts: read from files, drawn for, held against judges, and made into pass rates."""
+"""People's verdicts: read from files, drawn for, held against judges, made into pass rates and learned monitors.
+
+Imports analysis, base, config, store.
+"""

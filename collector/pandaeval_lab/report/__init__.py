@@ -1,4 +1,4 @@
 """Pages about a drill, about layers of cases and about repeated trials.
 
-Imports drill.
+Imports passk.
 """
