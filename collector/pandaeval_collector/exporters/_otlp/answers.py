@@ -20,7 +20,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.exporters._protocol import RetryLaterError
+from pandaeval_collector.exporters import RetryLaterError
 
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0
