@@ -15,8 +15,8 @@ _MOST_IN_VAIN = 100
 
 
 class TraceSource:
-    """The traces at one address, as :class:`pandaeval_collector.receivers.files.Input` is those of a file. They are asked
-    for when they are read. ``size``, ``read_bytes``: unknown, 0; ``notes``: sentences for people about what was left
+    """The traces at one address, as :class:`pandaeval_collector.receivers.files.Input` is those of a file; the store is
+    asked when they are read. ``size``, ``read_bytes``: unknown, 0; ``notes``: sentences for people about what was left
     out, once all is read."""
 
     def __init__(self, name: str) -> None:
