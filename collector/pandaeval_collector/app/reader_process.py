@@ -91,7 +91,8 @@ class ReaderProcess:
         asking = asyncio.ensure_future(self.calls.ask("read", _told(scope), body, patience=patience, on_piece=pass_on))
         gone = asyncio.ensure_future(_gone(receive))
         try:
-            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            # What changes something is not broken off half-way.
+            await asyncio.wait({asking, gone} if is_read else {asking}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 asking.result()
         except (ChildStartError, ChildEndedError):

@@ -67,8 +67,7 @@ def demo(
             keep.write_bytes(lines)
     summary = Summary()
     with TraceFiles() as run:  # how each run ended, results do not say
-        for request in _requests():
-            run.add(request)
+        run.add_all(_requests())
         summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
@@ -84,8 +83,7 @@ def _write_report(path: Path) -> str:
     config = load(None, {})
     scorer = evaluator(config)
     with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        for request in _requests():
-            files.add(request)
+        files.add_all(_requests())
         results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
         return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 

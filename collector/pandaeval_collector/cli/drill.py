@@ -19,7 +19,7 @@ from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._ci import write_suites
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
-from pandaeval_collector.cli._run_options import RunSource, run_source
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.cli.judge import settings_of
 from pandaeval_collector.cli.passk import write_lines
@@ -91,8 +91,7 @@ def drill(
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
-        for request in source.requests():
-            files.add(request)
+        files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:

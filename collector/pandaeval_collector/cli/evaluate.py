@@ -199,8 +199,7 @@ class Evaluation:
             self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
-            for request in self._inputs:
-                files.add(request)
+            files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
@@ -269,7 +268,14 @@ class Evaluation:
             on_decided(decision)
 
         with self._workers(files, scorer) as workers:
-            yield from replay(files, scorer, asked, where=self._chooser, on_decided=decided, workers=workers)
+            yield from replay(
+                files,
+                scorer,
+                asked,
+                where=self._chooser,
+                on_decided=decided,
+                ahead=None if workers is None else workers.understood,
+            )
         if suite is not None and layers is not None and matcher is not None:
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)

@@ -21,7 +21,8 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.drill.drill import Drill, chosen_faults
@@ -341,8 +342,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
         with TraceFiles(close_rules(judging.config)) as files:
-            for request in judging.requests:
-                files.add(request)
+            files.add_all(judging.requests)
             tally = Drill(files, partial(judging.score, each), chosen, copies).run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

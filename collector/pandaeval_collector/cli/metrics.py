@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from itertools import islice
@@ -25,7 +25,6 @@ from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console, many, print_json, print_table, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
@@ -253,22 +252,17 @@ class CostsByUnit:
         )
 
 
-def _read(run: TraceFiles, given: Iterable[Request | BadLine]) -> None:
-    for request in given:
-        run.add(request)
-
-
 def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, int]:
     """Scores the traces of files without a judge. Returns the cost of each metric, and how many traces and spans of
     agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
     if "-" not in files:  # loading at first use is no metric's cost
         with TraceFiles(close_rules(config)) as first:
-            _read(first, islice(requests(files), _LOADING))
+            first.add_all(islice(requests(files), _LOADING))
             for _ in replay(first, scorer):
                 pass
     with TraceFiles(close_rules(config)) as run:
-        _read(run, requests(files))
+        run.add_all(requests(files))
         embedded = CPU.seconds().get(EMBEDDING, 0.0)
         CPU.listener, before = heard.spent, time.process_time()
         try:

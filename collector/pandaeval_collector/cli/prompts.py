@@ -93,8 +93,7 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 
 def _first_trace(name: str) -> Trace:
     with TraceFiles() as run:
-        for request in requests([name]):
-            run.add(request)
+        run.add_all(requests([name]))
         for trace in run.traces():
             if is_genai(trace):
                 return trace

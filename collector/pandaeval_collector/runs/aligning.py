@@ -82,8 +82,7 @@ class FileJudging:
 
         found: dict[str, Result] = {}
         with TraceFiles(close_rules(self.config)) as files:
-            for request in self.requests:
-                files.add(request)
+            files.add_all(self.requests)
             for result in self.score(text, files, where):
                 self.spent += result.cost_usd
                 unit = result.unit
