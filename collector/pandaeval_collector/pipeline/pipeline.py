@@ -149,7 +149,7 @@ class Pipeline:
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         return await self._intake.submit(traces, large)
 
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
