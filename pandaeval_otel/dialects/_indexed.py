@@ -21,8 +21,6 @@ Fields = dict[str, Any]
 ``content``, ``tool_calls.0.tool_call.id`` …"""
 
 _PLACE = re.compile(r"(?P<list>[^.]+(?:\.[^.0-9][^.]*)*)\.(?P<index>\d{1,9})\.(?P<path>.+)", re.ASCII)
-_FEW = 3
-_SIMPLE_ROLES = frozenset({"system", "user", "assistant"})
 _HIDDEN = (NOT_CAPTURED,)
 _UNKNOWN_ROLE = "assistant"
 """Role of a message that lost its own to the limit while others have theirs: no user's question must be invented."""
@@ -35,14 +33,7 @@ def indexed(attributes: Mapping[str, Any], wanted: frozenset[str]) -> dict[str, 
         place = _place(key)
         if place is not None and place[0] in wanted:
             name, index, path = place
-            items = found.get(name)
-            if items is None:
-                items = found[name] = {}
-            fields = items.get(index)
-            if fields is None:
-                items[index] = {path: value}
-            else:
-                fields[path] = value
+            found.setdefault(name, {}).setdefault(index, {})[path] = value
     return {name: [items[index] for index in sorted(items)] for name, items in found.items()}
 
 
@@ -59,29 +50,13 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
     ``None`` when there is no list, or all of its content was hidden."""
     if not items:
         return None
-    found = [_simple(fields) or _message(fields, items, role) for fields in items]
+    found = [_message(fields, items, role) for fields in items]
     if not any(message.parts != _HIDDEN for message in found):
         return None
     last = found[-1]
     if finish_reason and not last.finish_reason:
         found[-1] = Message(last.role, last.parts, finish_reason)
     return tuple(found)
-
-
-def _simple(fields: Fields) -> Message | None:
-    """Returns a message that is only a role and text, as most are; else ``None``."""
-    role, text, reason = fields.get("role"), fields.get("content"), fields.get("finish_reason", "")
-    if len(fields) > _FEW or (len(fields) == _FEW and not reason) or type(role) is not str:
-        return None
-    if (
-        role not in _SIMPLE_ROLES
-        or type(text) is not str
-        or type(reason) is not str
-        or text.startswith("[{")
-        or hidden(text)
-    ):
-        return None
-    return Message(role, (Text(text),), reason)
 
 
 @lru_cache(maxsize=4096)

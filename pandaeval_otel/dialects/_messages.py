@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pandaeval_otel.base._json import as_text, loads
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._values import (
-    LONGEST_PLACEHOLDER,
-    MAX_JSON,
     GrowingList,
     Recent,
     first,
@@ -24,7 +22,6 @@ from pandaeval_otel.dialects._values import (
     parsed,
     salvage,
     starts_like_json,
-    too_deep,
 )
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
@@ -41,25 +38,12 @@ ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_
 _WRAPPED = {"content", "message", "finish_reason", "role"}
 BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
 """Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
-_SELDOM = frozenset(
-    {
-        *("kwargs", "data", "additional_kwargs", "response_metadata", "reasoning_content", "thinking"),
-        *("toolCalls", "function_call", "finishReason", "stop_reason", "stopReason"),
-    }
-)
-"""Members that few messages have: one set operation tells that a message has none of them."""
 
 
 def message_of(item: dict[str, Any], role: str) -> Message:
     """Returns the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
-    if _SELDOM.isdisjoint(item):
-        role = role_of(item, role)
-        said = _content_parts(item, role)
-        if "tool_calls" in item:
-            said += _requests(item["tool_calls"])
-        return Message(true_role(role, said), tuple(said), identifier(item.get("finish_reason")))
     item = _unwrapped(item)
     role = role_of(item, role)
     thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
@@ -191,11 +175,6 @@ Messages = tuple[Message, ...]
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
 _MAX_NESTING = 6
-_CONTAINERS = frozenset({dict, list})
-_TEXT_MEMBERS = 2
-"""Members of a part that is text and nothing else: its type and the text."""
-_MESSAGE_MEMBERS = 2
-"""Members of a message that is nothing but a role and parts."""
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
@@ -228,35 +207,12 @@ def was_cut(value: Any) -> bool:
 def _read_given(text: str) -> tuple[Messages | None, bool]:
     """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new
     part."""
-    grown = _CONVERSATIONS.split(text)
-    if grown is not None:
-        before, rest = grown
-        new = json_array(rest)
-        added = None if new is None else todays_messages(new, "user")
-        if added:
-            _CONVERSATIONS.keep(text, (*before, *added))
-            return (*before, *added), False
-    items = json_array(text)
-    found = None if items is None else todays_messages(items, "user")
-    if not found:
-        return _read_otherwise(text, items, "user")
-    if not tells(found):
-        return None, False
-    _CONVERSATIONS.keep(text, found)
-    return found, False
-
-
-def _read_made(text: str) -> tuple[Messages | None, bool]:
-    items = json_array(text)
-    found = None if items is None else todays_messages(items, "assistant")
-    if not found:
-        return _read_otherwise(text, items, "assistant")
-    return (found if tells(found) else None), False
-
-
-def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Messages | None, bool]:
-    """Reads messages from text that is no list in today's form. ``items``: the array that it spells, if any."""
-    return _read(text if items is None or too_deep(items) else items, role)
+    before, rest = _CONVERSATIONS.split(text) or ((), text)
+    new = todays_messages(rest, "user")
+    if not new or not (before or tells(new)):
+        return _read(text, "user")
+    _CONVERSATIONS.keep(text, (*before, *new))
+    return (*before, *new), False
 
 
 def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
@@ -379,77 +335,20 @@ def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
 
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
-_GIVEN, _MADE = Recent(_read_given), Recent(_read_made)
+_GIVEN, _MADE = Recent(_read_given), Recent(lambda text: _read(text, "assistant"))
 _SYSTEM = Recent(_system_text)
 
 
-def json_array(text: str) -> list[Any] | None:
-    """Returns the array that ``text`` spells, of any depth; ``None`` where it spells none."""
-    if text[:1] != "[" or len(text) > MAX_JSON:
+def todays_messages(text: str, role: str) -> Messages | None:
+    """Returns the messages of a JSON array in today's form (roles and parts); ``role`` where one has none. Returns
+    ``None`` for all other texts, and for one that is nested too deep."""
+    items = parsed(text) if text.startswith("[") else None
+    if type(items) is not list:
         return None
-    try:
-        found = loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if type(found) is list else None
-
-
-def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
-    """Returns the messages of a list in today's form (roles and parts), read in one pass; ``role`` where one has none.
-    Returns ``None`` for all other lists, and for one that is nested too deep.
-
-    Measuring the depth costs as much as all the rest, and nearly every list turns out to be flat on the way.
-    """
-    found: list[Message] = []
-    known_flat = False
     for item in items:
-        if type(item) is not dict or type(given := item.get("parts")) is not list or "role" not in item:
+        if type(item) is not dict or type(item.get("parts")) is not list or "role" not in item:
             return None
-        word = item["role"]
-        bare = len(item) == _MESSAGE_MEMBERS
-        if not known_flat and not (bare and type(word) is str) and not _has_no_other(item, given):
-            if too_deep(items):
-                return None
-            known_flat = True
-        parts: list[Part] = []
-        for part in given:
-            if (
-                type(part) is dict
-                and len(part) == _TEXT_MEMBERS
-                and part.get("type") == "text"
-                and type(text := part.get("content")) is str
-                and len(text) > LONGEST_PLACEHOLDER
-            ):
-                parts.append(Text(text))  # most parts are just this
-                continue
-            if not known_flat and not _is_flat(part):
-                if too_deep(items):
-                    return None
-                known_flat = True
-            parts.append(part_of(part) if type(part) is dict else text_part(part))
-        said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
-        if not bare and not BESIDE_PARTS.isdisjoint(item):
-            parts = with_members(parts, item, said_by)
-        reason = "" if bare else finish_reason_of(item)
-        found.append(Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason))
-    return tuple(found)
-
-
-def _has_no_other(item: dict[str, Any], given: list[Any]) -> bool:
-    """Returns whether no member of a message but its parts is a container."""
-    return all(value is given or type(value) not in _CONTAINERS for value in item.values())
-
-
-def _is_flat(part: Any) -> bool:
-    """Returns whether a part holds at most lists and maps of plain values."""
-    if type(part) is not dict:
-        return type(part) is not list
-    for value in part.values():
-        if type(value) is not str and type(value) in _CONTAINERS:
-            for inner in value.values() if type(value) is dict else value:
-                if type(inner) is not str and type(inner) in _CONTAINERS:
-                    return False
-    return True
+    return tuple([otel_message(item, role) for item in items])
 
 
 _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())

@@ -21,9 +21,6 @@ _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
-_OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
-_REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
-"""Members of most requests (type, id, name and arguments) and of most responses (type, id and response)."""
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _OUTPUT_TYPES = frozenset({"json", "text", "content"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -49,12 +46,12 @@ def blocks_of(value: Any) -> Any:
     found = parsed(value)
     if type(found) is dict:
         found = [found]
-    is_blocks = isinstance(found, (list, tuple)) and all(type(item) is dict and _is_known(item) for item in found)
+    is_blocks = isinstance(found, (list, tuple)) and all(
+        type(item) is dict
+        and (type(item.get("type")) is str or not _BY_KEY.keys().isdisjoint(item) or media_of(item, "") is not None)
+        for item in found
+    )
     return found if is_blocks else value
-
-
-def _is_known(block: dict[str, Any]) -> bool:
-    return type(block.get("type")) is str or not _BY_KEY.keys().isdisjoint(block) or media_of(block, "") is not None
 
 
 def part_of(block: dict[str, Any]) -> Part:
@@ -82,10 +79,6 @@ def text_part(value: Any) -> Part:
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
     """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
-    if len(call) == _REQUEST_MEMBERS and "id" in call and "name" in call and "type" in call:
-        arguments = call.get("arguments")
-        if type(arguments) is dict:
-            return ToolRequest(identifier(call["name"]), arguments, identifier(call["id"]))
     inner = call.get("function")
     source = inner if type(inner) is dict else call
     name = source.get("name") or first(source, _NAME_KEYS) or first(call, _NAME_KEYS)
@@ -96,24 +89,16 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
         arguments = first(source, ("arguments", "args", "input", "parameters", "server_tool_call"))
     if type(arguments) is not dict:
         arguments = None if hidden(arguments) else parsed(arguments)
-    return ToolRequest(identifier(name), arguments, _call_id(call))
-
-
-def _call_id(block: dict[str, Any]) -> str:
-    if _OTHER_CALL_IDS.isdisjoint(block):
-        return identifier(block.get("id"))
-    return identifier(first(block, _CALL_ID_KEYS))
+    return ToolRequest(identifier(name), arguments, identifier(first(call, _CALL_ID_KEYS)))
 
 
 def response_of(block: dict[str, Any]) -> Part:
     """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
-    if len(block) == _RESPONSE_MEMBERS and "response" in block and "id" in block and "type" in block:
-        return ToolResponse(result_value(block["response"]), identifier(block["id"]))
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
         block = {**origin, **block}
-    call_id = _call_id(block)
+    call_id = identifier(first(block, _CALL_ID_KEYS))
     if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
     return ToolResponse(outcome_of(block, result_value(result)), call_id, identifier(first(block, _NAME_KEYS)))
@@ -133,8 +118,9 @@ def result_value(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, (list, tuple)) and value and all(type(item) is dict for item in value):
-        if all(_is_text_block(item) for item in value):
-            return parsed("\n".join(_flat(first(item, _TEXT_KEYS)) for item in value))
+        texts = [first(item, _TEXT_KEYS) for item in value if item.get("type", "text") == "text" and len(item) <= 3]
+        if len(texts) == len(value) and all(type(text) is str for text in texts):
+            return parsed("\n".join(texts))
         if len(value) == 1 and set(value[0]) == {"json"}:
             return value[0]["json"]
     if (
@@ -147,10 +133,6 @@ def result_value(value: Any) -> Any:
     if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in ("error-text", "error-json"):
         return {"content": result_value(value["value"]), "is_error": True}
     return value
-
-
-def _is_text_block(block: dict[str, Any]) -> bool:
-    return block.get("type", "text") == "text" and type(first(block, _TEXT_KEYS)) is str and len(block) <= 3
 
 
 def _flat(value: Any) -> str:
@@ -229,28 +211,21 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
     return ""
 
 
+_BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}
 _BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {
     **dict.fromkeys(("text", "output_text", "input_text", "summary_text", "refusal"), _text),
     **dict.fromkeys(("reasoning", "thinking", "reasoning_content", "thought"), _reasoning),
-    "reasoningContent": _inner("reasoningContent", _reasoning),
     **dict.fromkeys(("tool_call", "tool_use", "function_call", "server_tool_call", "server_tool_use"), request_of),
     **dict.fromkeys(("custom_tool_call", "mcp_call", "mcp_tool_use", "function"), request_of),
     **dict.fromkeys(("tool_call_response", "tool_result", "function_response", "function_call_output"), response_of),
     **dict.fromkeys(("server_tool_call_response", "tool_response", "custom_tool_call_output"), response_of),
-    "toolUse": _inner("toolUse", request_of),
-    "toolResult": _inner("toolResult", response_of),
+    **{key: _inner(key, read) for key, read in _BEDROCK.items()},
 }
 _BY_KEY: dict[str, Callable[[dict[str, Any]], Part]] = {
     "text": _text,
-    "toolUse": _inner("toolUse", request_of),
-    "toolResult": _inner("toolResult", response_of),
-    "reasoningContent": _inner("reasoningContent", _reasoning),
-    "function_call": _inner("function_call", request_of),
-    "functionCall": _inner("functionCall", request_of),
-    "function_response": _inner("function_response", response_of),
-    "functionResponse": _inner("functionResponse", response_of),
-    "tool_call": _inner("tool_call", request_of),
-    "tool_call_result": _inner("tool_call_result", response_of),
+    **{key: _inner(key, read) for key, read in _BEDROCK.items()},
+    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call")},
+    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "tool_call_result")},
     "reasoning": _reasoning,
     "content": _text,
 }

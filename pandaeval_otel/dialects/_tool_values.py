@@ -7,13 +7,14 @@ Only unmistakable wrappers are removed: beside their content they have members t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import hidden, identifier, parsed, salvage, starts_like_json
+from pandaeval_otel.dialects._values import first, hidden, identifier, parsed, salvage, starts_like_json
 from pandaeval_otel.model import Captured
 
 FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
@@ -27,7 +28,6 @@ _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "sche
 _MCP_CALL = frozenset({"tool_name", "arguments"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
-_MAX_NESTING = 4
 _OF_SERVER = "mcp__"
 _MOST = 50
 """Most nested wrappers; no message nests more structures."""
@@ -98,28 +98,26 @@ def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
     found = parsed(value)
     if type(found) is str:
         return None if starts_like_json(found) else Captured(found)
-    return Captured(_call_arguments(found, schema) if type(found) is dict else found)
-
-
-def _call_arguments(call: dict[str, Any], schema: Any) -> Any:
-    keys = call.keys()
+    if type(found) is not dict:
+        return Captured(found)
+    keys = found.keys()
     if "input_str" in keys or ("inputs" in keys and {"tags", "metadata"} <= keys):
-        inner = call.get("inputs") if type(call.get("inputs")) is dict else None
-        return inner or parsed(call.get("input_str"))
+        inner = found.get("inputs") if type(found.get("inputs")) is dict else None
+        return Captured(inner or parsed(found.get("input_str")))
     if keys == _MCP_CALL:
-        return call["arguments"]
+        return Captured(found["arguments"])
     if not keys & _CALL or keys - _CALL_NOISE:
-        return call
-    named = parsed(call.get("kwargs")) or {}
-    positional = parsed(call.get("args")) or ()
+        return Captured(found)
+    named = parsed(found.get("kwargs")) or {}
+    positional = parsed(found.get("args")) or ()
     if not isinstance(positional, (list, tuple)) or type(named) is not dict:
-        return call
+        return Captured(found)
     if len(positional) == 1 and type(positional[0]) is dict and not named:
-        return positional[0]
+        return Captured(positional[0])
     schema = parsed(schema)
     parameters = schema.get("properties", schema) if type(schema) is dict else {}
     names = list(parameters) if type(parameters) is dict else []
-    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named
+    return Captured({(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,35 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
     found = _structure(value)
     if wrapped and type(found) is dict and found.keys() == {"output"}:
         found = _structure(found["output"])
-    return _outcome(found, 0)
+    call_id = name = ""
+    failed = type(found) is dict and (found.get("isError") is True or found.get("is_error") is True)
+    for shown, says_failed, wrapper in _unwrappings(found):
+        inner = next((wrapper[key] for key in ("kwargs", "data") if type(wrapper.get(key)) is dict), wrapper)
+        call_id = call_id or identifier(inner.get("id" if "response" in inner else "tool_call_id"))
+        name = name or identifier(first(inner, ("name", "tool_name")))
+        found, failed = shown, failed or says_failed
+    return Outcome(Captured(result_value(found)), call_id, name, failed)
+
+
+def unwrapped(value: Any) -> tuple[Any, bool]:
+    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
+    twice changes nothing."""
+    failed = False
+    for shown, says_failed, _ in _unwrappings(value):
+        value, failed = shown, failed or says_failed
+    return value, failed
+
+
+def _unwrappings(value: Any) -> Iterator[tuple[Any, bool, dict[str, Any]]]:
+    """Yields the content of each wrapper, from the outermost on, whether the wrapper says "failed", and the wrapper
+    where it is an object."""
+    for _ in range(_MOST):
+        inner = _inner(value)
+        if inner is None:
+            return
+        wrapper = value if type(value) is dict else {}
+        value = result_value(inner[0])
+        yield value, inner[1], wrapper
 
 
 def _structure(value: Any) -> Any:
@@ -156,62 +182,6 @@ def _structure(value: Any) -> Any:
     return (salvage(found) or found) if wrapped else found
 
 
-def _outcome(found: Any, nesting: int) -> Outcome:
-    if type(found) is not dict or nesting > _MAX_NESTING:
-        return Outcome(Captured(result_value(found)))
-    keys = found.keys()
-    message = _tool_message(found)
-    if message is not None:
-        return Outcome(
-            Captured(result_value(message.get("content"))),
-            identifier(message.get("tool_call_id")),
-            identifier(message.get("name")),
-            message.get("status") in _FAILED,
-        )
-    if "output" in keys and "kwargs" in keys and len(keys) == 2:
-        return _outcome(_structure(found["output"]), nesting + 1)
-    if keys == {"output"} and type(found["output"]) is dict and _tool_message(found["output"]) is not None:
-        return _outcome(found["output"], nesting + 1)
-    if "raw_output" in keys:  # LlamaIndex
-        raw = found["raw_output"]
-        shown = found.get("content", found.get("blocks")) if raw is None else raw
-        name, failed = identifier(found.get("tool_name")), found.get("is_error") is True
-        return Outcome(Captured(result_value(shown)), name=name, failed=failed)
-    if "response" in keys and keys <= _FUNCTION_RESPONSE:
-        call_id, name = identifier(found.get("id")), identifier(found.get("name"))
-        return Outcome(Captured(result_value(found["response"])), call_id, name)
-    # MCP results, the str of result objects, and {"result": …} with a status.
-    flagged = found.get("isError") is True or found.get("is_error") is True
-    failed = flagged or found.get("status") in _FAILED
-    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
-        shown = found.get("structuredContent") or result_value(found["content"])
-        return Outcome(Captured(shown), failed=failed)
-    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
-        shown = found["result"] if found["result"] is not None else found.get("error")
-        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
-    return Outcome(Captured(found), failed=flagged)
-
-
-def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the members of a LangChain ToolMessage in any of its serialised forms, or ``None``."""
-    inner = found.get("kwargs") if "lc" in found else found.get("data") if found.get("type") == "tool" else None
-    if type(inner) is dict:
-        return inner
-    return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
-
-
-def unwrapped(value: Any) -> tuple[Any, bool]:
-    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
-    twice changes nothing."""
-    failed = False
-    for _ in range(_MOST):
-        inner = _inner(value)
-        if inner is None:
-            break
-        value, failed = result_value(inner[0]), failed or inner[1]
-    return value, failed
-
-
 def may_say_failed(value: Any) -> bool:
     """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
     not."""
@@ -223,23 +193,18 @@ def may_say_failed(value: Any) -> bool:
 def _inner(value: Any) -> tuple[Any, bool] | None:
     """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
     if type(value) is str:
-        found = _from_repr(value)
-        return None if found is None else _inner(found)
+        if _REPR.match(value) is None:
+            return None
+        if value.lstrip().startswith("["):
+            listed = from_repr(f"Result(items={value})")
+            return None if listed is None else _inner(listed["items"])
+        return _inner(from_repr(value))
     if type(value) is list:
         # Reads a list of one message, or of text blocks.
         if len(value) == 1 and type(value[0]) is dict and not _ANSWERS.isdisjoint(value[0]):
             return _of_object(value[0])
         return (_text_of(value), False) if _is_text(value) else None
     return _of_object(value) if type(value) is dict else None
-
-
-def _from_repr(text: str) -> Any:
-    if _REPR.match(text) is None:
-        return None
-    if text.lstrip().startswith("["):
-        listed = from_repr(f"Result(items={text})")
-        return None if listed is None else listed["items"]
-    return from_repr(text)
 
 
 def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:

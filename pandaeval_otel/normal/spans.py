@@ -7,12 +7,12 @@ name), since a process emits few kinds of spans, many times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import compress
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import DIALECT, ERRORS
@@ -86,23 +86,7 @@ vary without bound; whether there are log records; whether the keys are those of
 dropped."""
 
 
-class _Kind(NamedTuple):
-    """The part of a signature that decides which dialects are asked: whole signatures differ with the length of every
-    list that is spread over many keys."""
-
-    roots: frozenset[str]
-    """First segments of the keys."""
-    marks: frozenset[str]
-    scope: str
-    hint: str
-    has_logs: bool
-    whole: bool
-    silent: frozenset[str]
-    """Names of the dialects that say nothing of a span with these keys."""
-
-
 _BY_SIGNATURE: dict[_Signature, _Plan] = {}
-_BY_KIND: dict[_Kind, _Plan] = {}
 
 
 def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
@@ -111,23 +95,17 @@ def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
     if plan is None:
         if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
             _BY_SIGNATURE.clear()
-        keys, scope, hint, has_logs, whole = signature
-        silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(keys)])
-        plan = _BY_SIGNATURE[signature] = _plan_of_kind(
-            _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole, silent)
-        )
-    return plan
-
-
-def _plan_of_kind(kind: _Kind) -> _Plan:
-    plan = _BY_KIND.get(kind)
-    if plan is None:
-        if len(_BY_KIND) >= _CACHE_LIMIT:
-            _BY_KIND.clear()
-        asked = (dialect for dialect in dialects() if _is_candidate(dialect, kind))
-        readers = tuple((dialect.name, dialect.read, getattr(dialect, "read_rest", None)) for dialect in asked)
-        speaking = tuple(reader for reader in readers if reader[0] not in kind.silent)
-        plan = _BY_KIND[kind] = _Plan(readers, speaking, semconv.PANDAEVAL_ROOT in kind.roots)
+        keys = signature[0]
+        roots = {key.partition(".")[0] for key in keys}
+        readers: list[_Reader] = []
+        speaking: list[_Reader] = []
+        for dialect in dialects():
+            if _is_candidate(dialect, signature, roots):
+                readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
+                is_silent = getattr(dialect, "silent", None)
+                if is_silent is None or not is_silent(keys):
+                    speaking.append(readers[-1])
+        plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
     return plan
 
 
@@ -145,40 +123,24 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
     return keys, raw.scope.name, hint, bool(logs), False
 
 
-@lru_cache(maxsize=_CACHE_LIMIT)
-def _root(key: str) -> str:
-    return key.partition(".")[0]
-
-
-@cache
-def _may_be_silent() -> tuple[tuple[str, Callable[[Collection[str]], bool]], ...]:
-    asked = ((dialect.name, getattr(dialect, "silent", None)) for dialect in dialects())
-    return tuple((name, is_silent) for name, is_silent in asked if is_silent is not None)
-
-
 @cache
 def _name_prefixes() -> tuple[str, ...]:
     return tuple({prefix for dialect in dialects() for prefix in dialect.names})
 
 
-@cache
-def _marks() -> frozenset[str]:
-    return frozenset(mark for dialect in dialects() for mark in getattr(dialect, "marks", ()))
-
-
-def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
-    if getattr(dialect, "only_logs", False) and not kind.has_logs:
+def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> bool:
+    """Returns whether a dialect is asked. ``roots``: first segments of the signature's keys."""
+    keys, scope, hint, has_logs, whole = signature
+    if getattr(dialect, "only_logs", False) and not has_logs:
         return False
     if not (dialect.roots or dialect.scopes or dialect.names):
         return True
-    if (dialect.scopes and kind.scope.startswith(dialect.scopes)) or (
-        kind.hint and kind.hint.startswith(dialect.names)
-    ):
+    if (dialect.scopes and scope.startswith(dialect.scopes)) or (hint and hint.startswith(dialect.names)):
         return True
     marks: frozenset[str] = getattr(dialect, "marks", _NO_MARKS)
-    if marks and kind.whole and marks.isdisjoint(kind.marks):
+    if marks and whole and marks.isdisjoint(keys):
         return False
-    return not dialect.roots.isdisjoint(kind.roots)
+    return not dialect.roots.isdisjoint(roots)
 
 
 def _complete(said: Reading, other: Reading) -> None:

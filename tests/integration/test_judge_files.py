@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
-from pandaeval_collector.jobs import JudgeConfig, Limits
+from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs import trial_grading

@@ -17,7 +17,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import TOLERANCE, Result, cut
 from pandaeval_collector.base.untrusted.given_files import result_lines
-from pandaeval_collector.cli._config import names_of
+from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config

@@ -13,7 +13,8 @@ from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
 from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import metric_names, opened_folder
+from pandaeval_collector.cli._config import opened_folder
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.trials.labels import calibration

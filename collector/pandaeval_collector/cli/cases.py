@@ -214,8 +214,7 @@ def write_case(runs: Runs, id_: str, case: str, description: str, config: Path |
 
 def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
     with TraceFiles() as run:
-        for request in requests(files):
-            run.add(request)
+        run.add_all(requests(files))
         return [describe(trace) for trace in run.traces() if is_wanted(trace)]
 
 

@@ -32,7 +32,7 @@ def collector(
     from pandaeval_collector.receivers.bind import BindError
     from pandaeval_collector.store import StoreBusyError
 
-    settings = resolve_config(config, on_this_machine=True).config
+    settings = resolve_config(config, on_this_machine=True, apart=True).config
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
@@ -60,7 +60,6 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.runtime.garbage import give_memory_back, spare_the_garbage_collector
     from pandaeval_collector.base.runtime.version import release
-    from pandaeval_otel.dialects import dialects
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
@@ -68,7 +67,6 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     give_memory_back()  # before there are threads
-    dialects()  # what is wrong with one of another package is said now, not over the first trace
     running = Collector(config, os.environ, on_failure=stop.set)
     try:
         listening = await running.start()

@@ -23,8 +23,9 @@ from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
@@ -66,8 +67,7 @@ def demo(
             keep.write_bytes(lines)
     summary = Summary()
     with TraceFiles() as run:  # how each run ended, results do not say
-        for request in _requests():
-            run.add(request)
+        run.add_all(_requests())
         summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
     for line in lines.splitlines():
         summary.add(orjson.loads(line))
@@ -83,8 +83,7 @@ def _write_report(path: Path) -> str:
     config = load(None, {})
     scorer = evaluator(config)
     with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        for request in _requests():
-            files.add(request)
+        files.add_all(_requests())
         results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
         return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 

@@ -19,7 +19,7 @@ from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._ci import write_suites
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
-from pandaeval_collector.cli._run_options import RunSource, run_source
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.cli.judge import settings_of
 from pandaeval_collector.cli.passk import write_lines
@@ -29,8 +29,9 @@ from pandaeval_collector.drill.fault import faults as all_faults
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.drill.tally import NoticedLess, drops
 from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, page, percent
@@ -90,8 +91,7 @@ def drill(
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
-        for request in source.requests():
-            files.add(request)
+        files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:

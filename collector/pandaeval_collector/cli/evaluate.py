@@ -21,9 +21,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
-from pandaeval_collector.cli._config import check_asked, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_collector.cli._inputs import Inputs
+from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
@@ -33,10 +34,10 @@ from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.runs.trace_files import TraceFiles
-from pandaeval_collector.runs.trial_grading import graded
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
@@ -197,8 +198,7 @@ class Evaluation:
             self._judge(files, scorer, on_judged) as asked,
             OutputFile(self._output) as target,
         ):
-            for request in self._inputs:
-                files.add(request)
+            files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
@@ -267,8 +267,17 @@ class Evaluation:
             on_decided(decision)
 
         with self._workers(files, scorer) as workers:
-            yield from replay(files, scorer, asked, where=self._chooser, on_decided=decided, workers=workers)
+            yield from replay(
+                files,
+                scorer,
+                asked,
+                where=self._chooser,
+                on_decided=decided,
+                ahead=None if workers is None else workers.understood,
+            )
         if suite is not None and layers is not None and matcher is not None:
+            from pandaeval_collector.runs.trial_grading import graded  # it may ask models
+
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)
 
@@ -370,7 +379,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs import check_installed  # no other run needs that room
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
     check_installed()
     secret(config.judge.api_key_env, os.environ)

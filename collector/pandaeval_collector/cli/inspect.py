@@ -33,8 +33,7 @@ def inspect(
     out, inputs, telemetry = console(), Inputs(files), Telemetry()
     shown = 0
     with TraceFiles() as run:
-        for request in inputs:
-            run.add(request)
+        run.add_all(inputs)
         for trace in run.traces():
             shown += 1
             if format_ == "json":

@@ -18,27 +18,29 @@ from rich.text import Text
 from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import metric_names, resolve_config
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
-from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.jobs.anew import Forgetful
 from pandaeval_collector.jobs.check import METRIC, CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_collector.jobs.check.plan import CheckItem
 from pandaeval_collector.jobs.check.questions import forecast
 from pandaeval_collector.jobs.check.sheet import Probe
 from pandaeval_collector.jobs.outcome import cure_of
+from pandaeval_collector.jobs.setup import check_installed
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.aligning import FileJudging, judged
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judges import hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
-from pandaeval_collector.runs.settings import close_rules
 from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.registry import registry
@@ -340,8 +342,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
     chosen = chosen_faults([*_DRILLED], faults())
     for each in ("", text):
         with TraceFiles(close_rules(judging.config)) as files:
-            for request in judging.requests:
-                files.add(request)
+            files.add_all(judging.requests)
             tally = Drill(files, partial(judging.score, each), chosen, copies).run()
             noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
     before, after = noticed

@@ -12,7 +12,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, metric_names, opened_store
+from pandaeval_collector.cli._config import StoreFolder, opened_store
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.store import people
 from pandaeval_collector.trials.labels.files import read_labels, row_of, save, written

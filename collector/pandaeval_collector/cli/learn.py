@@ -13,13 +13,16 @@ from rich.text import Text
 
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import metric_names, opened_folder, resolve_config
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
-from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._run_source import RunSource, run_source
 from pandaeval_collector.cli._tables import print_problems
 from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator, learned_folder
+from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
@@ -70,8 +73,7 @@ def learn(
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
     with TraceFiles(close_rules(settings)) as run:
-        for request in source.requests():
-            run.add(request)
+        run.add_all(source.requests())
         runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         found = labelled_runs(runs_read, verdicts, agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from itertools import islice
@@ -19,14 +19,15 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import names_of, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console, many, print_json, print_table, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
@@ -251,22 +252,17 @@ class CostsByUnit:
         )
 
 
-def _read(run: TraceFiles, given: Iterable[Request | BadLine]) -> None:
-    for request in given:
-        run.add(request)
-
-
 def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, int]:
     """Scores the traces of files without a judge. Returns the cost of each metric, and how many traces and spans of
     agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
     if "-" not in files:  # loading at first use is no metric's cost
         with TraceFiles(close_rules(config)) as first:
-            _read(first, islice(requests(files), _LOADING))
+            first.add_all(islice(requests(files), _LOADING))
             for _ in replay(first, scorer):
                 pass
     with TraceFiles(close_rules(config)) as run:
-        _read(run, requests(files))
+        run.add_all(requests(files))
         embedded = CPU.seconds().get(EMBEDDING, 0.0)
         CPU.listener, before = heard.spent, time.process_time()
         try:

@@ -14,8 +14,9 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._config import names_of, resolve_config
+from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs import grouping, same_cause
@@ -92,8 +93,7 @@ def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> G
 
 def _first_trace(name: str) -> Trace:
     with TraceFiles() as run:
-        for request in requests([name]):
-            run.add(request)
+        run.add_all(requests([name]))
         for trace in run.traces():
             if is_genai(trace):
                 return trace

@@ -23,6 +23,7 @@ from pandaeval_collector.cli._run_place import (
     placed,
     watched,
 )
+from pandaeval_collector.cli._taken_in import take_in
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (
@@ -55,7 +56,10 @@ def start(
     body = run.body(filters)
     with place.working(new=bool(from_)) as api:
         if from_ and isinstance(api, LocalApi):
-            body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
+            body["filters"]["attribute"] = [
+                *body["filters"].get("attribute", ()),
+                take_in(api.store, api.config, from_),
+            ]
             body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})

@@ -16,7 +16,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.drill.drill import Drill, Judgeable
 from pandaeval_collector.drill.tally import NoticedShare
-from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller

@@ -61,11 +61,6 @@ class DoorAnswer:
     message: str
     retry_after_s: float | None = None
 
-    @property
-    def code(self) -> int:
-        """The number of the gRPC status, as in ``google.rpc.Status``."""
-        return int(self.grpc.value[0])
-
 
 _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
     Overloaded: ("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503),
@@ -117,7 +112,7 @@ class Outcomes:
 
 def status_of(answer: DoorAnswer) -> Status:
     """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
-    status = Status(code=answer.code, message=answer.message)
+    status = Status(code=answer.grpc.value[0], message=answer.message)
     if answer.retry_after_s is not None:
         detail = AnyMessage()
         detail.Pack(_retry_info(answer.retry_after_s))

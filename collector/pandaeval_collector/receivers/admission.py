@@ -30,11 +30,6 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
     return scheme.lower() == b"bearer" and hmac.compare_digest(credentials.strip(), token.encode())
 
 
-def is_page(path: str) -> bool:
-    """Returns whether people reach ``path`` by a browser: the page, and the API that it asks."""
-    return path == "/" or path.startswith("/api/")
-
-
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
     """Returns whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
     this address, also where a page of others made them; so what changes something has to come from our own page."""

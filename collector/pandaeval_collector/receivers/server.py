@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import Iterator
 from functools import partial
@@ -11,13 +12,15 @@ from socket import socket
 from typing import Any, Literal
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pandaeval_collector.receivers._connections import Crowd, http_connections
-from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
+_log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
@@ -153,8 +156,12 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._timers[what] = self.loop.call_later(seconds, self.drop)
 
     def data_received(self, data: bytes) -> None:
-        if data.startswith(GRPC_PREFACE):
-            grpc_on_http("{}:{}".format(*self.transport.get_extra_info("sockname")[:2]))
+        if data.startswith(b"PRI * HTTP/2.0"):
+            host, port = self.transport.get_extra_info("sockname")[:2]
+            _say_once(
+                f"a gRPC client came to {host}:{port}, which speaks OTLP/HTTP: give it the address of server.grpc "
+                "(port 4327), or have it speak HTTP (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf)"
+            )
         self._unheard_bytes += len(data)
         super().data_received(data)
         if self._unheard_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
@@ -213,3 +220,24 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     )
     config.load()
     return config
+
+
+# Tells senders that came to the wrong port or path: their own errors seldom name the cause.
+_said: set[str] = set()
+
+_PATHS = (
+    "OTLP/HTTP is POST to /v1/traces and /v1/logs here (of metrics nothing is scored); OTLP/gRPC has a port of its own "
+    "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
+)
+
+
+async def wrong_path(request: Request, _: Exception) -> Response:
+    """Answers 404 with what is where, and says so once per path."""
+    _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
+    return PlainTextResponse(_PATHS, 404)
+
+
+def _say_once(text: str) -> None:
+    if text not in _said and len(_said) < 20:
+        _said.add(text)
+        _log.warning("%s", text)

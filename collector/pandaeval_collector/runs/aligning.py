@@ -9,9 +9,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
-from pandaeval_collector.runs.settings import close_rules, judge, scoring
+from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun
@@ -81,8 +82,7 @@ class FileJudging:
 
         found: dict[str, Result] = {}
         with TraceFiles(close_rules(self.config)) as files:
-            for request in self.requests:
-                files.add(request)
+            files.add_all(self.requests)
             for result in self.score(text, files, where):
                 self.spent += result.cost_usd
                 unit = result.unit

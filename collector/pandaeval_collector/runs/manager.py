@@ -16,10 +16,8 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.decision import Commit
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import check, check_asked, config_of
-from pandaeval_collector.runs.engine import Engine, run_setup
+from pandaeval_collector.runs.engine import Emit, Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
@@ -122,12 +120,10 @@ class Scheduler:
 
     async def tick(self) -> None:
         """Queues a run for each schedule that is due, about the traces that were decided since its last run."""
-
-        def body(body: bytes, seen: float, until: float) -> bytes:
-            return replace(RunSpec.from_json(body), decided=(seen, until)).to_json()
-
         for schedule in await asyncio.to_thread(self._due):
-            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, self._now(), body))
+            until = self._store.clock.calendar()
+            body = replace(RunSpec.from_json(schedule.body), decided=(schedule.seen, until)).to_json()
+            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, body, self._now(), until))
             if run is not None:
                 self._telemetry.add("pandaeval.runs", "scheduled")
                 self._fired(run)
@@ -157,16 +153,15 @@ class Runs:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         live: LiveJudge | None = None,
-        commit: Commit | None = None,
-        line: DecidesTraces | None = None,
+        emit: Emit | None = None,
         by_owner: bool = False,
     ) -> None:
-        """``commit`` and ``line``: of the collector, for runs that export their results. ``by_owner``: runs are asked
-        for by the owner of the configuration, who may name any model and spend without a budget."""
+        """``emit``: for runs that export their results. ``by_owner``: runs are asked for by the owner of the
+        configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
         self._judges = Judges(store, environ, live)
-        self.engine = Engine(store, config, environ, self._judges, telemetry, commit, line)
+        self.engine = Engine(store, config, environ, self._judges, telemetry, emit)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0

@@ -1,4 +1,4 @@
-"""Turns the configuration into the settings of each part."""
+"""Turns the configuration into the settings of what looks into traces: evaluators and judges."""
 
 from __future__ import annotations
 
@@ -17,19 +17,15 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
 from pandaeval_collector.trials.learning import FOLDER
-from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
-    from pandaeval_collector.jobs import JudgeConfig
-
-MOST_WORKERS = 3
-"""More processes would wait for the one that files what they have read."""
+    from pandaeval_collector.jobs.setup import JudgeConfig
 
 
 def file_workers() -> int:
@@ -156,7 +152,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.jobs import JudgeConfig, Limits
+    from pandaeval_collector.jobs.setup import JudgeConfig, Limits
     from pandaeval_collector.judge.client import JudgeProcessSetup
 
     given = config.judge
@@ -190,47 +186,4 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         second_share=given.second.share,
         shadow=given.shadow.model if live else None,
         shadow_share=given.shadow.share,
-    )
-
-
-def workers(config: Config) -> int:
-    """Returns how many processes read traces for the line."""
-    wanted = config.line.workers
-    if wanted != "auto":
-        return wanted
-    cores = usable_cores()
-    return min(cores, MOST_WORKERS)
-
-
-def close_rules(config: Config) -> CloseRules:
-    close = config.close
-    return CloseRules(
-        quiet=close.quiet,
-        idle=close.idle,
-        max_age=close.max_age,
-        fragment_quiet=max(close.quiet, min(close.idle, 3 * close.quiet)),
-        max_spans=close.max_spans,
-        max_bytes=close.max_bytes,
-        reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
-    )
-
-
-def hands_over(config: Config) -> bool:
-    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
-    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
-
-
-def timing(config: Config) -> Timing:
-    return Timing(
-        close=close_rules(config),
-        open_bytes=config.server.max_open_bytes,
-        session_idle=config.session.idle,
-        session_max_age=config.session.max_age,
-        session_interim=config.session.interim,
-        judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
-        late_window=config.late.window,
-        retention=config.store.retention,
-        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
-        judged=config.labels.window,
-        upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from google.protobuf.message import DecodeError
 
@@ -59,7 +58,11 @@ class TraceFiles:
         traces in it count as read. ``wants`` says by a trace's id whether it is read."""
         self.read = Read()
         self._own = contextlib.ExitStack()
-        self.store = store or temporary_store(self._own)
+        if store is None:
+            folder = self._own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-"))
+            store = Store(Path(folder), durability="off", max_bytes=1 << 40)
+            self._own.callback(store.close)
+        self.store = store
         self.rules, self._wants = rules or CloseRules(), wants
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
@@ -68,9 +71,7 @@ class TraceFiles:
     def __enter__(self) -> TraceFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._own.close()
 
     def add(self, request: Request | BadLine) -> None:
@@ -104,6 +105,11 @@ class TraceFiles:
                 self._linked.add(fragment.trace_id)
         if len(self._waiting) >= BATCH:
             self._flush()
+
+    def add_all(self, requests: Iterable[Request | BadLine]) -> None:
+        """Takes in requests; see :meth:`add`."""
+        for request in requests:
+            self.add(request)
 
     def waiting(self) -> int:
         """Returns how many traces were read and not scored, those without agents included."""
@@ -175,11 +181,3 @@ class TraceFiles:
             if total >= self.rules.max_bytes:
                 return chunks[: index + 1], Trigger.MEMORY
         return chunks, Trigger.FILE
-
-
-def temporary_store(own: contextlib.ExitStack) -> Store:
-    """Opens a store in a temporary folder; ``own`` closes and deletes it."""
-    folder = own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-"))
-    store = Store(Path(folder), durability="off", max_bytes=1 << 40)
-    own.callback(store.close)
-    return store

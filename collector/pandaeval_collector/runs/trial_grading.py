@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.runs.replay import batches
 from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.runs.trial_judge import judged
 from pandaeval_collector.scoring.cases.graders import CORRECT
 from pandaeval_collector.scoring.cases.matching import TrialMatcher, TrialTrace
 from pandaeval_collector.scoring.cases.trial import Trial
@@ -21,9 +21,6 @@ from pandaeval_otel.normal.trace import Closing
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
-
-_AT_A_TIME = 64
-"""Trials that a judge is asked about at the same time, as far as its limits allow."""
 
 
 def graded(
@@ -38,11 +35,11 @@ def graded(
     trials get pass@k and pass^k."""
     attempts = matcher.attempts()
     trials = (Trial(each.case, each.name, tuple(_read_again(files, kept) for kept in each.traces)) for each in attempts)
-    judged: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
+    verdicts_of: Iterator[tuple[Trial, Mapping[str, TrialVerdict]]] = ((trial, {}) for trial in trials)
     if judge is not None and attempts:
-        judged = judge.trials(grader, batches(trials, _AT_A_TIME), len(attempts))
+        verdicts_of = judged(judge, grader, judge.settings, trials, len(attempts))
     correct: list[Mapping[str, Any]] = []
-    for trial, verdicts in judged:
+    for trial, verdicts in verdicts_of:
         for result in grader.results(trial, verdicts):
             if result.metric == CORRECT:
                 correct.append(slim(result.to_dict()))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
@@ -15,6 +17,8 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
+from pandaeval_collector.runs.replay import batches
+from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
@@ -22,6 +26,8 @@ from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 
 _TRIES = 3
+_AT_A_TIME = 64
+"""Trials that a judge is asked about at the same time, as far as its limits allow."""
 
 
 class TrialJudge:
@@ -75,3 +81,22 @@ class TrialJudge:
                 ERRORS.note(METRIC, metric.key, error)
                 return Unscored(Why.METRIC_ERROR, explained(error))
         raise AssertionError("the last try returns")
+
+
+def judged(
+    judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
+) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
+    """Yields each trial with the verdicts of the judged graders, by name; asks about several at the same time.
+    ``total``: how many trials there are."""
+    asked, numbers = TrialJudge(grader, judge.desk(), settings), itertools.count(1)
+
+    async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
+        found = await asked.verdicts(trial)
+        judge.on_judged(next(numbers), total)
+        return trial, found
+
+    async def of_all(trials: Sequence[Trial]) -> list[tuple[Trial, Mapping[str, TrialVerdict]]]:
+        return await asyncio.gather(*map(verdicts, trials))
+
+    for few in batches(trials, _AT_A_TIME):
+        yield from judge.run(of_all(few))

@@ -3,5 +3,5 @@
 Imports analysis, base, config, judge, pipeline, runs, scoring, store, trials.
 """
 
-API = "/api/v1"
-"""The path of the API on the HTTP listener."""
+API, MCP, PAGE, RUNBOOK = "/api/v1", "/mcp", "/", "/runbook"
+"""The paths on the HTTP listener."""

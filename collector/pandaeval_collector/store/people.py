@@ -10,13 +10,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.wire.labels import HumanLabel
-
-T = TypeVar("T")
 
 Door = Literal["person", "otlp"]
 """How a verdict came in: entered by a person (command, API, page), or as a log record, which any agent can forge."""
@@ -53,9 +51,9 @@ class People:
         """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
         return is_decided(self._reader(), label)
 
-    def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Runs ``draw``, which chooses runs to be labelled and notes with which chances, in one transaction."""
-        return self._writer.submit(draw)
+    def keep_draws(self, draws: Sequence[DrawnRow], now: float) -> Future[None]:
+        """See :func:`keep_draws`."""
+        return self._writer.submit(lambda connection: keep_draws(connection, draws, now))
 
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""

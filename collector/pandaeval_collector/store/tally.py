@@ -74,10 +74,10 @@ def page(connection: sqlite3.Connection, reader: str, name: str, after: str, lim
         (after, name, limit),
     )
     series = []
-    for *facts, buckets, exemplars, zero_at in rows.fetchall():
+    for key, name, attributes, start_ns, count, total, buckets, exemplars, zero_at in rows.fetchall():
         shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
         counts = tuple(orjson.loads(buckets))
-        series.append(StoredSeries(*facts, *(counts, shown, zero_at)))
+        series.append(StoredSeries(key, name, attributes, start_ns, count, total, counts, shown, zero_at))
     return series
 
 

@@ -27,8 +27,9 @@ from pandaeval_collector.drill.faults.telemetry import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"

@@ -33,9 +33,10 @@ from pandaeval_collector.drill.judged import JudgedMetric, judge_alone  # noqa: 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.receivers.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
+from pandaeval_collector.runs.front import close_rules  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.runs.replay_judge import ReplayJudge  # noqa: E402
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge  # noqa: E402
+from pandaeval_collector.runs.settings import evaluator, judge  # noqa: E402
 from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402

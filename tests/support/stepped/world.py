@@ -20,7 +20,7 @@ import orjson
 from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs import JudgeConfig, Limits
+from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.timing import Timing

@@ -51,7 +51,6 @@ def forgetful() -> Iterator[None]:
 
 def _forget() -> None:
     spans._BY_SIGNATURE.clear()
-    spans._BY_KIND.clear()
 
 
 @pytest.fixture
@@ -203,7 +202,6 @@ def test_caches_stay_bounded(forgetful: None, monkeypatch: pytest.MonkeyPatch) -
         span = normalize(raw({f"k{number}.{n}": n for n in range(3)} | {"gen_ai.operation.name": "chat"}))
         assert span.kind is Kind.LLM
     assert len(spans._BY_SIGNATURE) <= 5
-    assert len(spans._BY_KIND) <= 5
 
 
 # --- what OpenTelemetry itself says ----------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ class Adoption:
         for trace_id, each in newest.items():
             old = before.get(trace_id)
             if each.left:
-                grown.update(dict.fromkeys(self._known(each.row.session_id), 0))
+                if self._store.session_is_open(each.row.session_id) is not None:
+                    grown[each.row.session_id] = 0
                 if old is not None and old.session_id == each.row.session_id:
                     gone.append(old)
             elif old is not None and _is_same(old, each.row):
@@ -76,9 +77,6 @@ class Adoption:
         row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
         changes.session_traces.append(row)
         changes.touched.update({row.session_id} - {""})
-
-    def _known(self, session_id: str) -> set[str]:
-        return set() if self._store.session_is_open(session_id) is None else {session_id}
 
     def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, int], changes: WriteSet) -> None:
         done = {each.row.session_id for each in handed if each.is_done}

@@ -7,9 +7,9 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -35,14 +35,6 @@ TURN, SESSION = "turn", "session"
 """Keys in the body of a job that is about a turn (the span that answers), or about a session that closed (its id)."""
 _CHAINED = "session told from the responses that its traces go on from: no span names one"
 _TOLD = "session told from the conversation that its traces hold as their history: no span names one"
-
-
-class NotUnderstoodError(Exception):
-    """A worker process could not understand traces; ``kind`` is the name of the error that it met."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 @dataclass(slots=True)
@@ -126,11 +118,6 @@ class Understood:
         return Understood(self.digest, replace(run, trace=trace, member=run.member.without_vectors()))
 
 
-Ready = Callable[[], Sequence[Understood]]
-"""Returns what was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
-:class:`NotUnderstoodError`."""
-
-
 def unasked(understood: Understood) -> Understood:
     """Returns a copy about which no judge is asked."""
     run = understood.run
@@ -138,21 +125,6 @@ def unasked(understood: Understood) -> Understood:
         return understood
     inline = [result for result in run.results if result.evaluator.kind != "llm"]
     return replace(understood, run=replace(run, results=inline, jobs=[], awaited=[], is_judged=False))
-
-
-class Understands(Protocol):
-    """Understands due traces for a line, in this process or in others. ``room``: how many batches it can work on at a
-    time."""
-
-    room: int
-
-    async def of(self, due: Sequence[DueTrace]) -> Ready:
-        """Returns when little is left to do: the line's thread calls what is returned. Raises like :data:`Ready`."""
-        ...
-
-    def stop(self) -> None:
-        """Stops waiting for answers that may never come."""
-        ...
 
 
 class Understanding:

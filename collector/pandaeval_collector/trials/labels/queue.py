@@ -28,11 +28,13 @@ class DrawnRun:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included."""
+    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included; ``chances``:
+    those of all runs that are drawn by now, to be stored."""
 
     drawn: list[DrawnRun]
     labelled: int
     waiting: int
+    chances: list[DrawnRow]
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
@@ -55,11 +57,18 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draws at most ``count`` runs, and stores their chances, so that later draws, here or elsewhere, are weighed
-    right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
+    """Draws runs (:func:`drawn_next`) and stores their chances. ``now``: Unix seconds."""
+    queue = drawn_next(connection, metric, agent, count)
+    people.keep_draws(connection, queue.chances, now)
+    return queue
+
+
+def drawn_next(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
+    """Draws at most ``count`` runs. The same call gives the same runs until somebody labels them. Whoever shows them
+    stores their chances, so that later draws, here or elsewhere, are weighed right."""
     judged = people.judged(connection, metric, agent)
     if not judged:
-        return Queue([], 0, 0)
+        return Queue([], 0, 0, [])
     runs = [run for run, _ in judged]
     is_open = np.asarray([not labelled for _, labelled in judged])
     scores = np.asarray([run.score for run in runs])
@@ -69,11 +78,9 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     places, chances = drawn(numbers, wants, is_open, count)
     first = numbers <= chances  # these, and those that were drawn before them
     first[places] = True
-    people.keep_draws(
-        connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
-    )
+    rows = [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)]
     found = [DrawnRun(runs[at], float(chances[at])) for at in places]
-    return Queue(found, int((~is_open).sum()), int(is_open.sum()))
+    return Queue(found, int((~is_open).sum()), int(is_open.sum()), rows)
 
 
 def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:

@@ -14,8 +14,9 @@ from pandaeval_collector.config import Config, load
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import spans
 from pandaeval_collector.receivers.files import BadLine, Input
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.blame import METRIC

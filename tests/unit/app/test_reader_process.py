@@ -7,76 +7,90 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 from starlette.types import Message
 
+from pandaeval_collector.app import reader_process
+from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.settings import live_evaluator
+from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api import Lookouts, read_process
-from pandaeval_collector.show.api.lookouts import VERSION
-from pandaeval_collector.show.api.read_process import ReadProcess
-from pandaeval_collector.show.api.work import PageWork, ReadSetup, Work
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
+from support.api import Lookouts
 from support.doors import until
 from support.many_traces import fill
-
-THRESHOLDS = dict.fromkeys(registry(()), 0.5)
 
 
 class Beside:
     """A store with traces and two doors to it: ``here`` answers by itself, ``there`` has a process do it."""
 
-    def __init__(self, folder: Path, **work: Any) -> None:
-        self.store = Store(folder, "off")
-        fill(self.store, 60)
-        metrics = [(metric, 0.5) for metric in registry(()).values()]
-        self.work = Work(
-            jobs=work.get("jobs", self.store.jobs.counts),
-            spent=lambda: 1.25,
-            session_now=self._now,
-            annotate=lambda labels: self.store.people.put(labels, time.time()),
-            drawing=self.store.people.drawing,
-            component_errors=lambda: {("metric", "mine"): 2},
-            judge="openai/gpt-4o-mini",
-            metrics=metrics,
-            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
+    def __init__(self, folder: Path, errors: Any = None, **settings: Any) -> None:
+        config = Config.model_validate(
+            {
+                "store": {"path": str(folder)},
+                "judge": {"model": "openai/gpt-4o-mini"},
+                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}, "refresh": 4.0},
+                **settings,
+            }
         )
-        page, self.telemetry = self.work.page, Telemetry()
-        setup = ReadSetup(folder, VERSION, self.work.judge, None, THRESHOLDS, (), page, has_runs=True)
-        self.reader = ReadProcess(setup, self.work, os.environ, self.telemetry)
-        runs = cast(Any, object())
-        self._doors = [Lookouts(folder, self.work, (), runs, reader) for reader in (None, self.reader)]
-        self.here, self.there = (_client(each) for each in self._doors)
+        self.store, self.telemetry = Store(folder, "off"), Telemetry()
+        fill(self.store, 60)
+        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        scorer = live_evaluator(config)
+        work = Work(
+            self.store,
+            self._now,
+            self._errors,
+            lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
+            judge=config.judge.model,
+            page=PageWork(config.ui.links, config.ui.refresh, 4327),
+        )
+        self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
+        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)
+        self._here = Lookouts(folder, work, (), Runs(self.store, config, {}, self.telemetry))
+        self.here = _client(self._here.routes)
+        self.there = _client(shown(self.reader, (), has_page=True))
 
     async def _now(self, session_id: str) -> Sequence[bytes]:
         return [b'{"about": "%s"}' % session_id.encode()]
+
+    async def _errors(self) -> Mapping[tuple[str, str], int]:
+        return self.telemetry.component_errors()
+
+    async def _emitted(self, *_: Any) -> None:
+        raise AssertionError("no run exports anything")
 
     async def close(self) -> None:
         for client in (self.here, self.there):
             await client.aclose()
         await self.reader.calls.close()
-        for each in self._doors:
-            each.close()
+        self._here.close()
         self.store.close()
 
 
-def _client(door: Lookouts) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(Starlette(routes=door.routes))
+def _client(routes: Sequence[BaseRoute]) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(Starlette(routes=routes))
     return httpx.AsyncClient(transport=transport, base_url="http://localhost/api/v1")
 
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
-    async def opened(**work: Any) -> AsyncIterator[Beside]:
-        made = Beside(tmp_path, **work)
+    async def opened(**given: Any) -> AsyncIterator[Beside]:
+        made = Beside(tmp_path, **given)
         try:
             yield made
         finally:
@@ -125,14 +139,50 @@ async def test_what_was_committed_before_is_seen_and_what_is_known_is_not_sent_a
         assert (await doors.there.get("/traces?limit=1&order=newest", headers=known)).status_code == 200
 
 
-async def test_a_store_that_the_collector_cannot_read_either_is_an_answer(beside: Callable[..., Any]) -> None:
-    def broken() -> dict[str, int]:
+async def test_a_store_that_the_collector_cannot_read_is_an_answer(beside: Callable[..., Any]) -> None:
+    def broken() -> dict[tuple[str, str], int]:
         raise sqlite3.OperationalError("disk I/O error")
 
-    async with beside(jobs=broken) as doors:
+    async with beside(errors=broken) as doors:
         answer = await doors.there.get("/overview")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
         assert "disk I/O error" in answer.json()["detail"]
+
+
+async def test_what_changes_something_is_asked_of_the_front(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        asked = {"metrics": ["trace.tool_loop"], "name": "again"}
+        begun = await doors.there.post("/runs", json=asked, headers={"idempotency-key": "k"})
+        assert begun.status_code == 201, begun.text
+        assert (await doors.there.post("/runs", json=asked, headers={"idempotency-key": "k"})).status_code == 200
+        run = f"/runs/{begun.json()['id']}"
+        assert (await doors.there.post("/runs", json=asked | {"dry_run": True})).json()["traces"] == 60
+        assert (await doors.there.post("/runs", json={"metrics": ["nothing"]})).status_code == 422
+        made = (await doors.there.post("/schedules", json={"cron": "0 3 * * *", "run": asked})).json()
+        assert (await doors.there.post(f"/schedules/{made['id']}/pause", json={})).json()["paused"] is True
+        headers = {"content-type": "application/json"}
+        assert (await doors.there.delete(f"/schedules/{made['id']}", headers=headers)).status_code == 204
+        await doors.there.post(f"{run}/cancel", json={})
+        assert (await doors.there.get(run)).json()["state"] in ("cancelled", "done")
+        assert (await doors.there.post("/labels/next", json={"n": 3})).status_code == 422  # nothing was judged
+        assert (await doors.there.post("/annotations", content=b"x" * 70_000, headers=headers)).status_code == 413
+
+
+async def test_it_writes_nothing_else(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        with pytest.raises(PermissionError, match="forget_sent"):
+            await doors.reader.calls._handlers["write"](None, "forget_sent", ("logs", 9), {})
+
+
+async def test_it_starts_by_itself_where_there_is_a_run_to_work_on(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        await doors.reader.look()
+        assert doors.reader.calls.pid is None
+        doors.store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
+        await doors.reader.look()
+        [run] = doors.store.runs.newest()
+        await until(lambda: doors.store.runs.find(run.id).state == "done", 60)
+        assert doors.store.runs.find(run.id).total == 60
 
 
 async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the_next_is_answered(
@@ -159,7 +209,7 @@ async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the
 async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     async with beside() as doors:
         assert (await doors.there.get("/traces")).status_code == 200
-        monkeypatch.setattr(read_process, "_PATIENCE_S", 0.05)
+        monkeypatch.setattr(reader_process, "_PATIENCE_S", 0.05)
         os.kill(doors.reader.calls.pid, signal.SIGSTOP)
         assert (await doors.there.get("/traces")).status_code == 503
         await until(lambda: doors.telemetry.total("pandaeval.readers", "ended") == 1, 60)
@@ -168,7 +218,7 @@ async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeyp
 async def test_a_process_that_cannot_be_started_is_said(
     beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_process, "MODULE", "pandaeval_collector.not_there")
+    monkeypatch.setattr(reader_process, "MODULE", "pandaeval_collector.not_there")
     async with beside() as doors:
         assert (await doors.there.get("/traces")).status_code == 503
         assert doors.telemetry.total("pandaeval.readers", "not_started") == 1
@@ -189,7 +239,7 @@ async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: 
             return {"type": "http.disconnect"}
 
         scope = {"type": "http", "method": "GET", "headers": [], "query_string": b"limit=480"}
-        scope |= {"path": "/results", "raw_path": b"/results", "root_path": "", "http_version": "1.1"}
+        scope |= {"path": "/api/v1/results", "raw_path": b"/api/v1/results", "root_path": "", "http_version": "1.1"}
         asking = asyncio.ensure_future(doors.reader(scope, receive, send))
         await until(lambda: len(sent) == 2, 60)
         assert doors.reader.calls._running is not None
