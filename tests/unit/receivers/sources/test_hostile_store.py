@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandaeval_collector.receivers.files import BadLine, UnusableInputError
-from pandaeval_collector.receivers.sources import TraceSource, client, source
-from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
-from pandaeval_collector.receivers.sources import tempo as asks_tempo
+from pandaeval_lab.replay.files import BadLine, UnusableInputError
+from pandaeval_lab.replay.sources import TraceSource, client, source
+from pandaeval_lab.replay.sources import jaeger as asks_jaeger
+from pandaeval_lab.replay.sources import tempo as asks_tempo
 from pandaeval_otel.wire.otlp_json import decode_json
 from support.hostile.query_api import (
     Answer,
