@@ -59,7 +59,15 @@ class SessionPlaces:
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
         added = {id_: [self.member(run, places) for run in some] for id_, some in sessions.items()}
         near = sessions.keys() - left - came.keys()
-        near = {id_ for id_ in near if all(_is_new(run, places) for run in sessions[id_])}
+        # Those that cannot hold the new runs yet.
+        near = {
+            id_
+            for id_ in near
+            if all(
+                run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
+                for run in sessions[id_]
+            )
+        }
         grown = dict.fromkeys({*sessions, *left, *came}, 0)
         grown |= {id_: added[id_][0].start_ns for id_ in near}
 
@@ -210,11 +218,6 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
             some = []
     if some:
         yield some
-
-
-def _is_new(run: Run, places: Places) -> bool:
-    """Returns whether the session of a run cannot hold it yet."""
-    return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
