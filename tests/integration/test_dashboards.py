@@ -24,7 +24,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._text import metric_name
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.show.api.lookouts import runbook_page
+from pandaeval_collector.show.api.page import runbook_page
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables

@@ -1,5 +1,5 @@
-"""The process that answers what is read, beside a running collector: it comes with the first question, and goes with
-the collector, however that ends."""
+"""The reader beside a running collector: it comes with the first question, and goes with the collector, however that
+ends. What it looks into stays out of the front."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import httpx
 import pytest
 
 from support.collector import CollectorProcess, children_of
+from support.made_traces import Composer
 from support.processors import until
+from support.senders import HttpDoor
 
 
 def readers(collector: CollectorProcess) -> list[int]:
-    return children_of(collector, b"read_worker")
+    return children_of(collector, b"reader_main")
 
 
 def asked(collector: CollectorProcess) -> int:
@@ -37,8 +39,18 @@ def test_it_comes_with_the_first_question_and_goes_with_the_collector(
         until(lambda: not command.exists() or not command.read_bytes(), "without its reader")
 
 
-def test_it_can_be_switched_off(tmp_path: Path) -> None:
-    with CollectorProcess(tmp_path, {"PANDAEVAL_SERVER__READ_PROCESS": "false"}, own_children=True) as collector:
+def test_the_front_has_loaded_nothing_that_looks_into_content(tmp_path: Path) -> None:
+    with CollectorProcess(tmp_path, fresh=True) as collector:
         collector.start()
-        assert asked(collector) == 200
-        assert not readers(collector)
+        door = HttpDoor(collector.http)
+        assert door.send(Composer(3).trace().request()).acknowledged
+        door.close()
+        collector.until(lambda: bool(collector.results()), "done with a trace", 120.0)
+        asked = [f"{collector.http}{path}" for path in ("/", "/runbook", "/api/v1/traces", "/api/v1/metrics")]
+        assert [httpx.get(each, timeout=60.0).status_code for each in asked] == [200] * len(asked)
+        body = {"metrics": ["trace.tool_loop"]}
+        assert httpx.post(f"{collector.http}/api/v1/runs", json=body, timeout=60.0).status_code == 201
+        [reader] = readers(collector)
+        assert collector.process is not None
+        assert "numpy" in Path(f"/proc/{reader}/maps").read_text(), "else this test would find nothing"
+        assert "numpy" not in Path(f"/proc/{collector.process.pid}/maps").read_text()

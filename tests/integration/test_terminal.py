@@ -11,9 +11,8 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -140,8 +139,8 @@ def _invocations(path: tuple[str, ...], takes: Takes, files: dict[str, str]) -> 
     for name, kind in takes.options.items():
         before = [*path, *[files["trace"]] * (takes.words if name != "--trace" else 0)]
         before += _NEEDED.get(path, ()) if name != "--metrics" else ()
-        for choice in kind if isinstance(kind, type) and issubclass(kind, StrEnum) else ():
-            yield [*before, name, choice.value]
+        for choice in get_args(kind) if get_origin(kind) is Literal else ():
+            yield [*before, name, choice]
         for value in _HOSTILE_OPTIONS.get(name, ("missing", "text") if kind is Path else ("text",)):
             if path != ("collector",) or value != "good":  # it would run
                 yield [*before, name, files[value], *_BESIDE.get(name, ())]

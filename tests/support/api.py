@@ -13,29 +13,33 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from pandaeval_collector.app.reader_main import application
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.mcp.door import McpDoor
+from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.finding import Finder
+
+
+class Lookouts:
+    """API, MCP and page over a data directory, as the HTTP listener shows them, answered by this process."""
+
+    def __init__(self, folder: Path, work: Work, hosts: Collection[str] | None = (), runs: Any = None) -> None:
+        self._reads = Reads(Finder(folder))
+        self.routes = shown(application(self._reads, work, runs), hosts, work.page is not None)
+        self.close = self._reads.close
 
 
 @contextmanager
 def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) -> Iterator[ASGIApp]:
     """The application of the HTTP listener, with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
     store = Store(folder)
-    work = Work(
-        jobs=store.jobs.counts,
-        spent=lambda: 0.0,
-        annotate=lambda labels: store.people.put(labels, time.time()),
-        drawing=store.people.drawing,
-        metrics=tuple((metric, 0.5) for metric in registry(()).values()),
-    )
+    work = Work(store, metrics=lambda: [(metric, 0.5) for metric in registry(()).values()])
     lookouts = Lookouts(folder, work, hosts if token is None else None)
-    lookouts.add("/mcp", McpDoor(lookouts.api, None))
     try:
         yield otlp_http_app(cast(Any, None), DoorSettings(Admission(1 << 20), token=token), routes=lookouts.routes)
     finally:

@@ -33,7 +33,7 @@ _HELPER_OF = {
     "pandaeval_collector.pipeline.line.main": "collector",
     "pandaeval_collector.app.judge_main": "collector",
     "pandaeval_collector.runs.worker": "collector",
-    "pandaeval_collector.show.api.read_worker": "collector",
+    "pandaeval_collector.app.reader_main": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
 _SHARED = "TESTS_FORKED_FROM"

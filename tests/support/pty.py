@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
@@ -110,6 +110,6 @@ def _takes(callback: Callable[..., Any]) -> Takes:
             words += 1
         elif kind is not bool:
             spelled = next((each for each in about[0].param_decls or () if each.startswith("--")), None)
-            bare = [each for each in get_args(kind) if each is not type(None)]
+            bare = [each for each in get_args(kind) if each is not type(None) and get_origin(kind) is not Literal]
             options[spelled or "--" + name.replace("_", "-")] = bare[0] if bare else kind
     return Takes(words, options)

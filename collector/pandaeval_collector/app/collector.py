@@ -15,8 +15,10 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
+from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
@@ -33,15 +35,13 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.settings import hands_over, learned_folder, live_evaluator, timing, workers
-from pandaeval_collector.show.lookouts import open_lookouts
+from pandaeval_collector.runs.front import hands_over, timing, workers
+from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.live import GroupGauges
-from pandaeval_collector.trials.labels.rates import PassRates
-from pandaeval_collector.trials.learning import Learning
+from pandaeval_collector.store.failures.gauges import GroupGauges
+from pandaeval_collector.store.run_rows import RunBatch
 
 _log = logging.getLogger(__name__)
 
@@ -120,27 +120,16 @@ class Collector:
         await pipeline.start()
         self._pipeline = pipeline
         self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-        live = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
-        rates = PassRates(store, self.telemetry)
-        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
-        self._parts.push_async_callback(pass_rates.stop)
-        if config.learn.enabled:
-            look = Learning(store, learned_folder(config), self.telemetry).look
-            learning = Every(config.learn.interval, look, "pandaeval-learning")
-            self._parts.push_async_callback(learning.stop)
-        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, line)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
+        judge = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
         self._ready["pipeline"] = True
-        if readers and live is not None:
-            readers[0].on_share = live.share
+        if readers and judge is not None:
+            readers[0].on_share = partial(judge.tell, "share")
         for reader in readers:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        scorer = await asyncio.to_thread(live_evaluator, config)
-        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
-        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
+        routes = shown(self._reader(store, watching, pipeline, line, judge), hosts, config.ui.enabled)
+        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, routes)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
@@ -158,6 +147,18 @@ class Collector:
         self._parts.push_async_callback(line.close)
         await line.start()
         return line
+
+    def _reader(
+        self, store: Store, watching: Watching, pipeline: Pipeline, line: LineProcesses, judge: Calls | None
+    ) -> ReaderProcess:
+        async def emitted(results: bytes, batch: RunBatch) -> None:
+            await pipeline.commit(lambda: line.decide("emitted", results, batch))
+
+        reader = ReaderProcess(self._config, self._environ, self.telemetry, store, watching.session_now, emitted, judge)
+        self._parts.push_async_callback(reader.calls.close)
+        looking = Every(self._config.labels.interval, reader.look, "pandaeval-reader", grace=0.0)
+        self._parts.push_async_callback(looking.stop)
+        return reader
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         # Later its series come from the store.

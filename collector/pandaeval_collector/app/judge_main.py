@@ -12,10 +12,9 @@ import logging
 import math
 import os
 import pickle
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
@@ -35,58 +34,14 @@ from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import live_evaluator
-from pandaeval_collector.store import Store, StoreReader
+from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.failures.live import LiveGroups
-from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.judging import Spending, Verdicts
 
 _log = logging.getLogger(__name__)
 
 RELAY_SECONDS = 2.0
 """How often the front is told what was counted here, and asks how long a question may wait."""
-
-
-class AskedOfFront:
-    """The tables of one subject: what is read is read here, and what writes is asked of the front, by its name."""
-
-    def __init__(self, name: str, reads: Any, writes: frozenset[str], write: Callable[..., Future[Any]]) -> None:
-        self._name, self._reads, self._writes, self._write = name, reads, writes, write
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._writes:
-            return getattr(self._reads, name)
-        return lambda *arguments, **options: self._write(f"{self._name}.{name}", *arguments, **options)
-
-
-class JudgeStore:
-    """The store as the judge's process has it: stands in for :class:`Store` where jobs use one."""
-
-    def __init__(self, path: Path, clock: StoreClock, front: Peer) -> None:
-        self.path, self.clock, self.reads = path, clock, StoreReader(path)
-        self._front, self._loop = front, asyncio.get_running_loop()
-        reader = self.reads.connection
-        writer = cast(Any, None)  # nothing is written here
-        self.jobs = AskedOfFront(
-            "jobs",
-            Jobs(writer, reader, clock),
-            frozenset({"lease", "lease_old", "put_back", "release_all"}),
-            self._write,
-        )
-        self.spending = AskedOfFront(
-            "spending", Spending(writer, reader), frozenset({"reserve", "settle", "settle_all"}), self._write
-        )
-        self.verdicts = AskedOfFront("verdicts", Verdicts(writer, reader, clock), frozenset({"keep"}), self._write)
-        self.runs = AskedOfFront("runs", None, frozenset({"stand"}), self._write)
-
-    def get(self, key: str) -> str | None:
-        return self.reads.get(key)
-
-    def put(self, key: str, value: str) -> Future[Any]:
-        return self._write("put", key, value)
-
-    def _write(self, name: str, *arguments: Any, **options: Any) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(self._front.ask("write", name, arguments, options), self._loop)
 
 
 class FiledByFront:
@@ -110,8 +65,7 @@ class JudgeServer:
         assert configured is not None, "a judge is configured"
         self._front, self._configured, self._telemetry = front, configured, Telemetry()
         self._evaluator = live_evaluator(config)
-        store = JudgeStore(Path(config.store.path), clock, front)
-        self._store, self._reads = cast(Store, store), store.reads
+        self._store = asked_store(Path(config.store.path), clock, front, JUDGE_WRITES)
         self._process, self._caller = open_caller(self._store, configured, os.environ)
         self._longest_wait = math.inf
         self._running: list[asyncio.Task[None]] = []
@@ -119,10 +73,6 @@ class JudgeServer:
     def start(self) -> None:
         """Starts to run jobs. What keeps it from that ends the process, and the front starts another."""
         self._running.append(asyncio.create_task(self._run(), name="pandaeval-judge"))
-
-    async def models(self, _: Any) -> frozenset[str]:
-        """Returns the models that it can be asked for."""
-        return frozenset(self._configured.setup.models)
 
     async def prices(self, _: Any) -> Mapping[str, Price]:
         """Returns the price of each model whose price is known."""
@@ -156,7 +106,7 @@ class JudgeServer:
         )
         attempts = Attempts(
             store,
-            SessionScores(self._reads, evaluator),
+            SessionScores(self._store.reads, evaluator),
             evaluator,
             self._caller,
             FiledByFront(self._front),
@@ -165,7 +115,7 @@ class JudgeServer:
             checks=open_checks(configured, store, desks, telemetry),
             budgets=RecordBudgets(self._process.record_budget),
             shadow=shadow,
-            failures=LiveGroups(evaluator.embedder, self._reads.failure_groups()),
+            failures=LiveGroups(evaluator.embedder, self._store.reads.failure_groups()),
         )
         return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: self._longest_wait)
 
@@ -174,7 +124,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     server = JudgeServer(*setup, front)
     server.start()
     return {
-        "models": server.models,
         "prices": server.prices,
         "complete": server.complete,
         "share": server.share,

@@ -4,7 +4,6 @@ says. The front leases it jobs, writes what it has to keep, and commits what the
 from __future__ import annotations
 
 import asyncio
-import operator
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -15,91 +14,14 @@ from typing import Any
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
-from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.asked import JUDGE_WRITES, writing
 
 MODULE = "pandaeval_collector.app.judge_main"
-WRITES = frozenset(
-    {
-        "jobs.lease",
-        "jobs.lease_old",
-        "jobs.put_back",
-        "jobs.release_all",
-        "put",
-        "runs.stand",
-        "spending.reserve",
-        "spending.settle",
-        "spending.settle_all",
-        "verdicts.keep",
-    }
-)
-"""What the judge's process may have written, by the name of the store's method."""
-FENCE_SECRET = "judge.secret"  # noqa: S105
+FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
-
-
-class JudgeProcess:
-    """Keeps the judge's process running. On one event loop."""
-
-    def __init__(
-        self,
-        config: Config,
-        environ: Mapping[str, str],
-        telemetry: Telemetry,
-        store: Store,
-        line: DecidesTraces,
-        pipeline: Pipeline,
-    ) -> None:
-        self._store, self._line, self._pipeline = store, line, pipeline
-        self.models: frozenset[str] = frozenset()
-        """The models that it can be asked for; known after the start."""
-        handlers: dict[str, Callable[..., Any]] = {
-            "write": self._write,
-            "judged": partial(self._commit, "judged"),
-            "shadowed": partial(self._commit, "shadowed"),
-            "longest_wait": self._longest_wait,
-            "measured": partial(telemetry.take_in, "judge"),
-        }
-        count = partial(telemetry.add, "pandaeval.judges")
-        setup = config, store.clock
-        self._calls = Calls("the judge", MODULE, setup, environ, count=count, handlers=handlers, keep=True)
-
-    async def start(self) -> None:
-        """Starts the process. Raises ``ChildStartError``."""
-        await self._calls.start()
-        self.models = await self._calls.ask("models")
-
-    async def close(self) -> None:
-        """Ends the process; the next start runs its jobs again."""
-        await self._calls.close()
-
-    async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Asks a model, within the limits. Raises what :class:`pandaeval_collector.judge.call.Caller` raises."""
-        answer: ModelAnswer = await self._calls.ask("complete", call)
-        return answer
-
-    async def prices(self) -> Mapping[str, Price]:
-        """Returns the price of each model whose price is known."""
-        prices: Mapping[str, Price] = await self._calls.ask("prices")
-        return prices
-
-    def share(self, part: float) -> None:
-        """Has the judge use only this part, 0..1, of its limits: other collectors use the rest."""
-        self._calls.tell("share", part)
-
-    async def _write(self, _: Any, name: str, arguments: Any, options: Mapping[str, Any]) -> Any:
-        if name not in WRITES:
-            raise PermissionError(f"the judge may not have {name} written")
-        return await asyncio.wrap_future(operator.attrgetter(name)(self._store)(*arguments, **options))
-
-    async def _commit(self, name: str, _: Any, *arguments: Any) -> None:
-        await self._pipeline.commit(lambda: self._line.decide(name, *arguments))
-
-    async def _longest_wait(self, _: Any) -> float:
-        return self._pipeline.kept_for
 
 
 async def start_judge(
@@ -110,15 +32,31 @@ async def start_judge(
     store: Store,
     line: DecidesTraces,
     pipeline: Pipeline,
-) -> JudgeProcess | None:
-    """Starts the judge that the configuration names, which ``parts`` stop; ``None`` if it names none."""
+) -> Calls | None:
+    """Starts the judge that the configuration names, which ``parts`` stop; ``None`` if it names none. Raises
+    ``ChildStartError``."""
     if config.judge.model is None:
         await asyncio.wrap_future(store.runs.stand(None, b""))
         return None
     secret(config.judge.api_key_env, environ)
     if store.reads.get(FENCE_SECRET) is None:
         await asyncio.wrap_future(store.put(FENCE_SECRET, secrets.token_hex(32)))
-    judge = JudgeProcess(config, environ, telemetry, store, line, pipeline)
+
+    async def commit(name: str, _: Any, *arguments: Any) -> None:
+        await pipeline.commit(lambda: line.decide(name, *arguments))
+
+    async def longest_wait(_: Any) -> float:
+        return pipeline.kept_for
+
+    handlers: dict[str, Callable[..., Any]] = {
+        "write": writing(store, JUDGE_WRITES),
+        "judged": partial(commit, "judged"),
+        "shadowed": partial(commit, "shadowed"),
+        "longest_wait": longest_wait,
+        "measured": partial(telemetry.take_in, "judge"),
+    }
+    count = partial(telemetry.add, "pandaeval.judges")
+    judge = Calls("the judge", MODULE, (config, store.clock), environ, count=count, handlers=handlers, keep=True)
     parts.push_async_callback(judge.close)
     await judge.start()
     telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")

@@ -21,7 +21,7 @@ from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
 from pandaeval_collector.receivers.kafka.protocols import MessageSink, ReaderSettings
 from pandaeval_collector.receivers.kafka.reader import Reader
-from pandaeval_collector.runs.settings import hands_over
+from pandaeval_collector.runs.front import hands_over
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.consumed import ConsumedTables
 from pandaeval_otel._proto.member_pb2 import Content, Member

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -141,6 +142,17 @@ def _number(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("is not a number")
     return value
+
+
+def without(reserved: frozenset[str], owner: str) -> AfterValidator:
+    """Returns a check that a map of settings holds none that its owner sets."""
+
+    def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if taken := sorted(reserved & given.keys()):
+            raise ValueError(f"may not hold {taken[0]}, which the {owner} sets itself or has a key of its own for")
+        return given
+
+    return AfterValidator(check)
 
 
 _DURATION = (

@@ -214,8 +214,7 @@ class Telemetry:
         with self._lock:
             counted = [(name, pairs, value) for (name, pairs), value in self._counts.items() if value]
             self._counts.clear()
-        gauges = {key: value for key, read in self._gauges.items() if not math.isnan(value := read())}
-        return counted, gauges
+        return counted, self._own_gauges()
 
     def take_in(self, source: str, relayed: Relayed) -> None:
         """Adds what another process counted; its gauges stand as it told them last. ``source``: its name."""
@@ -258,12 +257,16 @@ class Telemetry:
         """Returns all counters and gauges as they stand, sorted by name, without gauges that have no value now (NaN).
         On the event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
-        values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
-        for family in self._families:
-            values.update(family())
+        values.update(self._own_gauges())
         for gauges in self._relayed.values():
             values.update(gauges)
         return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
+
+    def _own_gauges(self) -> dict[tuple[str, Attributes], float]:
+        values = {key: value for key, read in self._gauges.items() if not math.isnan(value := read())}
+        for family in self._families:
+            values.update(family())
+        return values
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:
         with self._lock:

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.analysis.embedding import schemes
-from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.cli._start_checks import start_problems
+from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.config import (
     Config,
     ConfigError,
-    MetricNames,
     Problem,
     Resolved,
-    check_embedder,
     check_machine,
-    check_metrics,
     resolve,
 )
-from pandaeval_collector.scoring.metric.declaration import ends
-from pandaeval_collector.scoring.registry import of_packages, registry
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
@@ -36,15 +31,25 @@ _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 
 
 def resolve_config(
-    path: Path | None, overrides: Mapping[str, Any] | None = None, *, on_this_machine: bool = False
+    path: Path | None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    on_this_machine: bool = False,
+    apart: bool = False,
 ) -> Resolved:
     """Returns the configuration of this process with the origin of each value, names of metrics and embedders checked.
 
     ``overrides``: options of the command by dotted key; ``None`` values are ignored. ``on_this_machine``: also check
-    what the configuration needs here (secrets, certificates), as a command that uses them should. Raises
-    ``ConfigError`` with every problem; a problem of an override is named by its option.
+    what the configuration needs here (secrets, certificates), as a command that uses them should. ``apart``: names are
+    checked by another process, so that this one loads no metric. Raises ``ConfigError`` with every problem; that of
+    an override is named by its option.
     """
-    checks = [_check_names]
+    if apart:
+        checks: list[Callable[[Config], Iterable[Problem]]] = [_problems_apart]
+    else:
+        from pandaeval_collector.cli import _names  # loads all metrics
+
+        checks = [_names.problems]
     if on_this_machine:
         checks += [lambda config: check_machine(config, os.environ), start_problems]
     try:
@@ -61,51 +66,21 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
     return replace(problem, key=_OPTIONS[key], place=None)
 
 
-def metric_names(path: Path | None) -> MetricNames:
-    """Returns the names of all metrics that the configuration knows, its own modules included."""
-    known = registry(resolve_config(path).config.metrics.modules)
-    return MetricNames((metric.level, metric.name) for metric in known.values())
+def _problems_apart(config: Config) -> list[Problem]:
+    """Returns what :func:`pandaeval_collector.cli._names.problems` finds, in a process of its own."""
+    named, judge = (config.metrics, config.embedding), config.judge
+    if named == (Config().metrics, Config().embedding) and not (judge.models or judge.samples):
+        return []
 
-
-def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
-    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
-    silently. ``with_cases``: a bare name means graders of trials, too."""
-    if config.judge.model is not None:
-        return
-    known = registry(config.metrics.modules)
-    kinds = {key: metric.kind for key, metric in known.items()}
-    names = MetricNames((metric.level, metric.name) for metric in known.values())
-
-    def meant(name: str) -> list[str]:
-        found = names.select(name)
-        others = [key for key in found if with_cases or key == name or not key.startswith("trial.")]
-        return others or [*found]
-
-    judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
-    if judged:
-        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
-
-
-def _check_names(config: Config) -> Iterable[Problem]:
-    yield from check_embedder(config, schemes())
-    unusable = list(_check_modules(config.metrics.modules))
-    yield from unusable
-    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
-    if not unusable and not of_packages().lost:
-        known = registry(config.metrics.modules)
-        scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
-
-
-def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
-    usable: tuple[str, ...] = ()
-    for index, module in enumerate(modules):
+    async def ask() -> list[Problem]:
+        calls = Calls("the check of names", "pandaeval_collector.cli._names", config, os.environ)
         try:
-            registry((*usable, module))
-        except ModuleLoadError as error:
-            yield Problem(f"metrics.modules[{index}]", str(error))
-        else:
-            usable = (*usable, module)
+            found: list[Problem] = await calls.ask("problems")
+        finally:
+            await calls.close()
+        return found
+
+    return asyncio.run(ask())
 
 
 # The store's file for commands that look into it, or change a little, beside a collector that may run on it.
@@ -151,3 +126,70 @@ def opened_folder(
         raise UserError(f"{file}: {error}{cure}") from error
     finally:
         connection.close()
+
+
+_OF_EMBEDDERS = {
+    "onnx-minilm": ("onnx", ("onnxruntime", "tokenizers")),
+    "model2vec": ("model2vec", ("model2vec",)),
+    "litellm": ("judge", ("litellm",)),
+}
+_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
+"""Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
+
+
+def start_problems(config: Config) -> Iterator[Problem]:
+    """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
+    directory that cannot be written to. The problems have keys and no places in the file."""
+    for key, extra, packages in _needed(config):
+        for package in packages:
+            if not _is_there(package):
+                yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
+                break
+    if trouble := unwritable(Path(config.store.path)):
+        yield Problem("store.path", trouble)
+
+
+def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yields a problem for each judge whose provider, by the model's name, asks for a key that is not set."""
+    judge = config.judge
+    if judge.api_key_env is not None or judge.api_base is not None or judge.model is None:
+        return
+    models = {"judge.model": judge.model, **{f"judge.models.{name}": model for name, model in judge.models.items()}}
+    for key, model in models.items():
+        provider, slash, _ = model.partition("/")
+        if not slash or provider not in _BY_KEY_ALONE:
+            continue
+        brand = provider.upper()
+        # Some take a key under further names, so whoever set anything of the provider's is left to it.
+        if not any(name.startswith(f"{brand}_") and held.strip() for name, held in environ.items()):
+            yield Problem(key, f"{brand}_API_KEY is not set, and {provider} asks for a key (or set judge.api_key_env)")
+
+
+def _needed(config: Config) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    if config.judge.model is not None:
+        yield "judge.model", "judge", ("litellm", "aiolimiter")
+        if config.redact.pii:
+            yield "redact.pii", "pii", ("presidio_analyzer",)
+    scheme = config.embedding.model.strip().partition(":")[0]
+    if scheme in _OF_EMBEDDERS:
+        yield "embedding.model", *_OF_EMBEDDERS[scheme]
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def unwritable(path: Path) -> str:
+    """Returns why nothing can be written in the directory ``path``, made already or not; empty where something can."""
+    there = path.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        # A file in the place of the directory itself is reported elsewhere.
+        return "" if there == path.absolute() else f'"{path}" cannot be made: {there} is no directory'
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"{there} cannot be written to by this user"
+    return ""

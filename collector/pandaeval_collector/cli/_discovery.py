@@ -1,5 +1,6 @@
-"""Finds commands: a file of this folder holds one, and so does a module that a package names in ``pandaeval.commands``:
-a function of the module's name, or groups, each as ``name = typer.Typer(help="…")``.
+"""Finds commands: a file of this folder holds one, and so does a module that a package names in ``pandaeval.commands``,
+or each public module of the package that it names there: a function of the module's name, or groups, each as
+``name = typer.Typer(help="…")``.
 
 Only the module of the command that is asked for is imported, so that a start is as long as that takes. What the
 overview says of the others is read from their text.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -56,9 +58,18 @@ class LazyGroup(TyperGroup):
 @cache
 def _modules() -> dict[str, str]:
     """Returns the modules that hold commands by their own names; none of another package replaces one of ours."""
-    others = {point.module.rpartition(".")[2]: point.module for point in entry_points(group=_GROUP)}
-    files = (info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return {**others, **{name: f"{_HERE}.{name}" for name in files if not name.startswith("_")}}
+    others = (module for point in entry_points(group=_GROUP) for module in _public(point.module))
+    return {module.rpartition(".")[2]: module for module in (*others, *_public(_HERE))}
+
+
+def _public(module: str) -> list[str]:
+    """Returns the public modules of a package, or a module that is none."""
+    with suppress(ImportError):  # whoever asks for the command hears of it
+        spec = find_spec(module)
+        if spec is not None and spec.submodule_search_locations is not None:
+            infos = pkgutil.iter_modules(spec.submodule_search_locations)
+            return [f"{module}.{info.name}" for info in infos if not info.name.startswith("_")]
+    return [module]
 
 
 @cache

@@ -6,19 +6,8 @@ from pandaeval_collector.base.errors import installation
 
 _EXTRAS = {
     "": (
-        *(
-            "annotated_doc",
-            "click",
-            "croniter",
-            "grpc",
-            "httptools",
-            "numpy",
-            "orjson",
-            "pydantic",
-            "pydantic_core",
-            "rich",
-        ),
-        *("re2", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
+        *("annotated_doc", "click", "croniter", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core"),
+        *("re2", "rich", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),
     "kafka": ("confluent_kafka",),

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from pandaeval_collector.cli._output import console, many, print_json, safe, table
+from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
 
@@ -28,22 +28,21 @@ class Listing:
     empty: str = ""
 
 
-def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = RunFormat.table) -> None:
+def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
     """Prints a list: a table, or one JSON object a line."""
-    if format_ is RunFormat.json:
+    if format_ == "json":
         print_json(rows)
     elif rows:
         columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
         cells = [[row[name] if of is None else of(row) for name, of in columns] for row in rows]
-        out = console()
-        out.print(table([name for name, _ in columns], cells, on=out))
+        print_table([name for name, _ in columns], cells)
     elif listing.empty:
         typer.echo(listing.empty)
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     """Prints one row in full: ``tell`` does it for people, or it is one JSON object on a line."""
-    print_json([row]) if format_ is RunFormat.json else tell(row)
+    print_json([row]) if format_ == "json" else tell(row)
 
 
 def _worst(row: Row) -> str:

@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, NoReturn, TextIO, cast
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.cli._console import PlainConsole
-from pandaeval_collector.cli._terminal import guarded, write_json
+from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
+from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
 
 _WIDE = 100_000
 
@@ -43,6 +43,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row))
     return made
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Prints a :func:`table` on standard output."""
+    out = console()
+    out.print(table(columns, rows, on=out, title=title))
 
 
 def safe(text: str) -> str:
@@ -125,3 +131,26 @@ def print_json(items: Iterable[Mapping[str, Any]]) -> None:
     """Prints each item as a line of JSON."""
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
+
+
+class PlainConsole(Console):
+    """A rich console that prints every piece of text with unsafe characters written out. Our own styles stay."""
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream that the console writes to: the one below the guards, which would write styles out, too."""
+        return unproxied(cast(TextIO, Console.file.__get__(self)))
+
+    @file.setter
+    def file(self, file: IO[str]) -> None:
+        self._file = file
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Renders as rich does, with unsafe characters written out."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raises :class:`BrokenPipeError` when the reader, such as `head`, has enough. Rich itself would leave with 1,
+        which here means a missed threshold."""
+        raise BrokenPipeError

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,74 +15,6 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._hand import in_place_of
-from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
-
-_PAGE = 200
-"""Traces that are read at once from a store."""
-_READ_LIMIT_S = 120.0
-_NAMED = 2
-"""How many files the text of a source names."""
-_FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
-_STORE = "Or the runs that a collector keeps in this data directory, with their labels."
-
-
-@dataclass(frozen=True, slots=True)
-class RunSource:
-    """The runs that a command is about: those of ``files`` or those in ``store``."""
-
-    files: Sequence[str] | None
-    store: Path | None
-
-    def __str__(self) -> str:
-        names = self.files or [f"store {self.store}"]
-        more = len(names) - _NAMED
-        return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-    def requests(self) -> Iterator[Request | BadLine]:
-        """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
-        if bool(self.files) == (self.store is not None):
-            raise UserError("name files or the address of a trace store, or a data directory with --store")
-        yield from requests(self.files or ()) if self.store is None else _stored(_existing(self.store))
-
-
-run_source = in_place_of(
-    "source",
-    {
-        "files": (Annotated[list[str] | None, typer.Argument(help=_FILES)], None),
-        "store": (Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)], None),
-    },
-    RunSource,
-)
-"""Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
-
-
-def _existing(folder: Path) -> Path:
-    if not (folder / FILE_NAME).is_file():
-        raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
-    return folder
-
-
-def _stored(folder: Path) -> Iterator[Request]:
-    """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
-    only, also while a collector runs."""
-    given: set[str] = set()
-    after = None
-    with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
-        while True:
-            page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
-            for row in page.rows:
-                for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
-                    if trace_id not in given:
-                        given.add(trace_id)
-                        yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
-            after = page.next
-            if after is None:
-                return
-
 
 _METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
@@ -94,17 +23,13 @@ _BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then 
 _EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
 
 
-class RunFormat(StrEnum):
-    """The formats in which commands print."""
-
-    table = "table"
-    json = "json"
+RunFormat = Literal["table", "json"]
+"""The formats in which commands print."""
 
 
 Format = Annotated[RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
-TABLE = RunFormat.table
-_OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
-_STATUS: Any = StrEnum("Status", list(STATUSES))  # type: ignore[misc]
+_OUTCOME: Any = Literal[tuple(OUTCOMES)]
+_STATUS: Any = Literal[tuple(STATUSES)]
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _TYPES: dict[str, Any] = {

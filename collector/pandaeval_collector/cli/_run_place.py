@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._hand import in_place_of
 from pandaeval_collector.cli._output import console, progress
-from pandaeval_collector.cli._run_source import take_in
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.app import alone, api_app
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -131,6 +128,8 @@ class Place:
             with Api(self.url, self.token_env) as api:
                 yield api
             return
+        from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
+
         with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
             yield stored
 
@@ -170,10 +169,14 @@ class LocalApi(ApiClient):
     """The API over a store that is open in this process, which itself does the one run that is begun."""
 
     def __init__(self, store: Store, config: Config) -> None:
+        from pandaeval_collector.runs.manager import Runs
+        from pandaeval_collector.show.api.app import api_app
+
         self._reads = Reads(Finder(store.path))
-        self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
+        self.store, self.config = store, config
+        self._runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:
@@ -181,10 +184,6 @@ class LocalApi(ApiClient):
             self._loop.run(asyncio.wait({self._task}))
         super().__exit__(*error)
         self._reads.close()
-
-    def take_in(self, sources: Sequence[str]) -> str:
-        """Reads the traces of ``sources`` into the store (:func:`pandaeval_collector.cli._run_source.take_in`)."""
-        return take_in(self._runs.store, self._runs.config, sources)
 
     def begin(self, run_id: str) -> None:
         """Starts a run, which goes on during :meth:`pause`."""

@@ -3,7 +3,7 @@
 Texts of traces, names of files and answers of servers may hold sequences that move the cursor, change the title, write
 into the clipboard, or hide and reorder what stands beside them. Standard output (as far as it is a terminal) and
 standard error are replaced by streams that write such characters out; what our consoles style is written past them,
-after the console has done the same to each piece of text (:mod:`pandaeval_collector.cli._console`).
+after the console has done the same to each piece of text (:mod:`pandaeval_collector.cli._output`).
 """
 
 from __future__ import annotations

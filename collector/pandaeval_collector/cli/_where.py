@@ -113,15 +113,12 @@ def _condition(text: str) -> tuple[str, str]:
     if not equals:
         raise _wrong(text, f"write KEY=VALUE, where KEY is one of {', '.join(_KEYS)}")
     if key not in _KEYS:
-        raise _wrong(text, f"there is no key {key!r}; {_meant(key)}")
+        meant = closest(key, _KEYS)
+        cure = f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
+        raise _wrong(text, f"there is no key {key!r}; {cure}")
     if not value:
         raise _wrong(text, "a value is missing")
     return key, value
-
-
-def _meant(key: str) -> str:
-    meant = closest(key, _KEYS)
-    return f"did you mean {meant}?" if meant else f"there are {', '.join(_KEYS)}"
 
 
 def _status(value: str) -> str:

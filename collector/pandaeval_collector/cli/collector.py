@@ -32,21 +32,17 @@ def collector(
     from pandaeval_collector.receivers.bind import BindError
     from pandaeval_collector.store import StoreBusyError
 
-    settings = resolve_config(config, on_this_machine=True).config
+    settings = resolve_config(config, on_this_machine=True, apart=True).config
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise UserError(f"--log-level {log_level}: write debug, info, warning or error")
     set_up(level)
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
     try:
-        _run(settings)
+        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+            runner.run(_serve(settings))
     except (BindError, StoreBusyError) as error:
         raise UserError(str(error)) from error
-
-
-def _run(config: Config) -> None:
-    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-        runner.run(_serve(config))
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -57,10 +53,6 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def _page(config: Config, address: object) -> str:
-    return f"{'http' if config.server.tls is None else 'https'}://{address}/"
-
-
 async def _serve(config: Config) -> None:
     import sqlite3
 
@@ -68,7 +60,6 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.runtime.garbage import give_memory_back, spare_the_garbage_collector
     from pandaeval_collector.base.runtime.version import release
-    from pandaeval_otel.dialects import dialects
 
     log = logging.getLogger("pandaeval_collector")
     stop = asyncio.Event()
@@ -76,7 +67,6 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     give_memory_back()  # before there are threads
-    dialects()  # what is wrong with one of another package is said now, not over the first trace
     running = Collector(config, os.environ, on_failure=stop.set)
     try:
         listening = await running.start()
@@ -92,7 +82,8 @@ async def _serve(config: Config) -> None:
         config.store.path,
     )
     if config.ui.enabled:
-        log.info("scores are shown on %s", config.ui.url or _page(config, listening.http))
+        scheme = "http" if config.server.tls is None else "https"
+        log.info("scores are shown on %s", config.ui.url or f"{scheme}://{listening.http}/")
     await stop.wait()
     log.info("stopping: open traces are kept for the next start")
     await running.stop()

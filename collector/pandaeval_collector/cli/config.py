@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
 from pandaeval_collector.cli._output import safe
-from pandaeval_collector.cli._start_checks import judge_notes, start_problems
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
-
-
-class SettingsFormat(StrEnum):
-    """The formats in which ``config show`` prints."""
-
-    YAML = "yaml"
-    JSON = "json"
-
 
 config = typer.Typer(help="Check, show and describe the configuration.", no_args_is_help=True)
 
@@ -53,12 +43,12 @@ def check(
 def show(
     config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
     output: Annotated[
-        SettingsFormat, typer.Option("--format", help="yaml says where each value came from.")
-    ] = SettingsFormat.YAML,
+        Literal["yaml", "json"], typer.Option("--format", help="yaml says where each value came from.")
+    ] = "yaml",
 ) -> None:
     """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
     resolved = resolve_config(config)
-    if output is SettingsFormat.JSON:
+    if output == "json":
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
     else:
         typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)

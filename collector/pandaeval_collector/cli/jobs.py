@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-from pandaeval_collector.cli._output import console, print_json, safe, table
+from pandaeval_collector.cli._output import print_json, print_table, safe
 from pandaeval_collector.store import Job
 from pandaeval_collector.store import jobs as stored
 from pandaeval_collector.store.clock import last_running
@@ -21,51 +20,43 @@ _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): s
 _Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")]
 
 
-class State(StrEnum):
-    """The states of a job."""
-
-    due = "due"
-    leased = "leased"
-    done = "done"
-    dead = "dead"
-    cancelled = "cancelled"
-
-
 jobs = typer.Typer(help="Look at judge jobs, and retry dead ones.", no_args_is_help=True)
 
 
 @jobs.command("list")
 def list_(
-    state: Annotated[State | None, typer.Option(help="Only jobs in this state; dead ones were given up.")] = None,
+    state: Annotated[
+        Literal["due", "leased", "done", "dead", "cancelled"] | None,
+        typer.Option(help="Only jobs in this state; dead ones were given up."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
     with opened_store(config, store) as connection:
-        found = list(stored.listed(connection, state.value if state else None, limit))
-    if format_ is given.RunFormat.json:
+        found = list(stored.listed(connection, state, limit))
+    if format_ == "json":
         return print_json([_facts(job) for job in found])
     if not found:
-        typer.echo(f"no {state.value} jobs" if state else "no jobs")
+        typer.echo(f"no {state} jobs" if state else "no jobs")
         return
-    out = console()
     rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
-    out.print(table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows, on=out))
+    print_table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows)
 
 
 @jobs.command("show")
 def show(
     id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
     with opened_store(config, store) as connection:
         found = [_facts(job) for job in _one_or_more(stored.found(connection, id_), id_)]
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return print_json(found)
     for facts in found:
         for name, value in facts.items():

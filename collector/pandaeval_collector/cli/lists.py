@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -16,7 +15,7 @@ from pandaeval_collector.cli._run_place import Place, placed
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Group = Annotated[str, typer.Argument(metavar="ID", help="Id of a group of failures.")]
-_Level: Any = StrEnum("Level", list(SEVERITIES))  # type: ignore[misc]
+_Level: Any = Literal[tuple(SEVERITIES)]
 _Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
 
@@ -40,7 +39,7 @@ def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
     newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
@@ -54,7 +53,7 @@ def list_traces(
 @placed
 def show_trace(
     trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
@@ -65,9 +64,7 @@ def show_trace(
 @sessions.command("list")
 @given.filtered()
 @placed
-def list_sessions(
-    filters: dict[str, Any], limit: _Most = 50, format_: given.Format = given.TABLE, *, place: Place
-) -> None:
+def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, place: Place) -> None:
     """List sessions, and traces without one, with their worst result, worst first."""
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
@@ -78,7 +75,7 @@ def list_sessions(
 @placed
 def show_session(
     session_id: Annotated[str, typer.Argument(metavar="ID", help="A session id.")],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
@@ -92,7 +89,7 @@ def list_failures(
     severity: _Severity = None,
     agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many groups.")] = 50,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
@@ -104,7 +101,7 @@ def list_failures(
 
 @failures.command("show")
 @placed
-def show_failures(group_id: _Group, format_: given.Format = given.TABLE, *, place: Place) -> None:
+def show_failures(group_id: _Group, format_: given.Format = "table", *, place: Place) -> None:
     """Show one group of failures with its newest examples."""
     listings.show_one(_found(place, "failures", group_id), listings.tell_failures, format_)
 

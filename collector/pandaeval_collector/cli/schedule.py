@@ -27,7 +27,7 @@ def add(
     cron: Annotated[str, typer.Argument(help="Minute hour day month weekday, in UTC: '0 3 * * *'.")],
     run: given.RunOptions,
     filters: dict[str, Any],
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     *,
     api: Api,
 ) -> None:
@@ -39,7 +39,7 @@ def add(
 
 @schedule.command("list")
 @at_collector
-def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
+def list_(format_: given.Format = "table", *, api: Api) -> None:
     """List schedules."""
     with api:
         found = api.get("/schedules")["items"]

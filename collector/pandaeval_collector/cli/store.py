@@ -9,9 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from google.protobuf.json_format import MessageToDict
@@ -21,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
-from pandaeval_collector.cli._output import console, many, print_json, progress, safe, table
+from pandaeval_collector.cli._output import console, many, print_json, print_table, progress, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError
 from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
@@ -32,22 +31,15 @@ from pandaeval_collector.store.kept import StoredTrace, count_traces, stored_tra
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
 
-class Form(StrEnum):
-    """The formats in which spans are written."""
-
-    jsonl = "jsonl"
-    pb = "pb"
-
-
 store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
 
 @store.command("stats")
-def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def stats(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
-    if format_ is given.RunFormat.json:
+    if format_ == "json":
         return write_json(json.dumps(found, indent=2, ensure_ascii=False))
     for name, value in found.items():
         said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
@@ -55,7 +47,7 @@ def stats(format_: given.Format = given.TABLE, config: _Config = None, store: St
 
 
 @store.command("verify")
-def verify(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+def verify(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
 
     Changes nothing.
@@ -70,7 +62,7 @@ def verify(format_: given.Format = given.TABLE, config: _Config = None, store: S
 @store.command("repair")
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
-    format_: given.Format = given.TABLE,
+    format_: given.Format = "table",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
@@ -111,8 +103,9 @@ def repair(
 def export(
     output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
     form: Annotated[
-        Form, typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP.")
-    ] = Form.jsonl,
+        Literal["jsonl", "pb"],
+        typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
+    ] = "jsonl",
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
@@ -130,7 +123,7 @@ def export(
                 if trace.damage:
                     bad.append(trace)
                 for logs, data in trace.parts:
-                    to.write(_line(logs, data) if form is Form.jsonl else len(data).to_bytes(4, "big") + data)
+                    to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
                     requests += 1
                 traces += not trace.damage
                 told(traces + len(bad), total)
@@ -160,27 +153,18 @@ def _damages(connection: sqlite3.Connection) -> list[Damage]:
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
-    if format_ is given.RunFormat.json:
-        return print_json([_facts(each) for each in found])
+    if format_ == "json":
+        return print_json(
+            [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
+        )
     if not found:
         typer.echo("nothing is damaged")
         return
-    out = console()
     rows = [(each.kind, each.key, each.about, each.what) for each in found]
-    out.print(table(("where", "row", "about", "what is wrong"), rows, on=out))
+    print_table(("where", "row", "about", "what is wrong"), rows)
     for kind in dict.fromkeys(each.kind for each in found):
         typer.echo(f"{kind}: {CURES[kind]}")
     typer.echo(many(len(found), "damage"))
-
-
-def _facts(damage: Damage) -> dict[str, Any]:
-    return {
-        "where": damage.kind,
-        "row": damage.key,
-        "about": damage.about,
-        "what": damage.what,
-        "cure": CURES[damage.kind],
-    }
 
 
 def _line(logs: bool, data: bytes) -> bytes:

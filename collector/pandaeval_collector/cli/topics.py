@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -106,14 +106,8 @@ def _resource(topic: Topic) -> dict[str, Any]:
 
 
 def _values(wanted: Sequence[Topic]) -> dict[str, Any]:
-    return {"provisioning": {"enabled": True, "topics": list(_provisioned(wanted))}}
-
-
-def _provisioned(wanted: Sequence[Topic]) -> Iterator[dict[str, Any]]:
-    for topic in wanted:
-        yield {
-            "name": topic.name,
-            "partitions": topic.partitions,
-            "replicationFactor": topic.replicas,
-            "config": topic.settings,
-        }
+    made = [
+        {"name": each.name, "partitions": each.partitions, "replicationFactor": each.replicas, "config": each.settings}
+        for each in wanted
+    ]
+    return {"provisioning": {"enabled": True, "topics": made}}

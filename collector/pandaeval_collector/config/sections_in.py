@@ -88,11 +88,6 @@ class Server(Section):
         "reached without a token, beside localhost and IP addresses: pages of others must not reach them under a name "
         "of theirs.",
     )
-    read_process: bool = Field(
-        default=True,
-        description="Answer what is read over API, page and MCP in a process of its own, which starts with the first "
-        "question, so that nobody who reads holds up spans that come in; false: in the collector's own process.",
-    )
     max_request_bytes: Size = Field(
         default=16 << 20, description="Largest request that is accepted, in bytes after decompression."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.section import (
     Amount,
@@ -20,6 +20,7 @@ from pandaeval_collector.base.section import (
     Text,
     Url,
     group,
+    without,
 )
 
 _RESERVED = frozenset(
@@ -29,17 +30,10 @@ _RESERVED = frozenset(
 )
 
 
-def _extra(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    taken = sorted(_RESERVED & given.keys())
-    if taken:
-        raise ValueError(f"may not hold {taken[0]}, which the judge sets itself or has a key of its own for")
-    return given
-
-
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Votes = Annotated[Count, Field(le=9)]
 RecordTokens = Annotated[Count, Field(ge=400)]
-Extra = Annotated[Mapping[str, Any], AfterValidator(_extra)]
+Extra = Annotated[Mapping[str, Any], without(_RESERVED, "judge")]
 
 
 class JudgeParameters(BaseModel):

@@ -25,7 +25,7 @@ _OPENMETRICS = "application/openmetrics-text"
 def metric_name(name: str, unit: str) -> tuple[str, str]:
     """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
     ``""`` for other units, such as words in braces."""
-    escaped, word = _escape(name), _UNITS.get(unit)
+    escaped, word = label_name(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
     if word not in escaped.split("_"):
@@ -36,11 +36,7 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 @functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
     """Returns the name of an attribute as a label."""
-    return _escape(key)
-
-
-def _escape(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_:]+", "_", name)
+    return re.sub(r"[^A-Za-z0-9_:]+", "_", key)
 
 
 def _number(value: float) -> str:

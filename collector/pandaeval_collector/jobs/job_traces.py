@@ -39,17 +39,14 @@ def hider(judge: JudgeSettings) -> Hide | None:
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
         check_installed()
-        steps.append(lambda text: _recognisers()(text))
+        steps.append(lambda text: _recognisers()(text))  # made at the first text: importing them takes seconds
     steps += [_named(name) for name in judge.custom]
     if not steps:
         return None
     return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
 
 
-@cache
-def _recognisers() -> PersonalData:
-    """Makes the recognisers of personal data at the first text, on the packing thread: importing them takes seconds."""
-    return PersonalData()
+_recognisers = cache(PersonalData)
 
 
 def _named(name: str) -> Callable[[str], str]:
@@ -112,16 +109,12 @@ class EarlierTraces:
         key = trace_id, held[0]
         found = self._said.get(key)
         if found is None:
-            found = self._said[key] = self._read(trace_id)
+            trace, hide = self._trace(trace_id), self._hide  # none where its spans are not kept any more
+            found = () if trace is None else lines_of(trace if hide is None else redacted(trace, hide))
+            self._said[key] = found
             while len(self._said) > _REMEMBER_SAID:
                 self._said.popitem(last=False)
         return found
-
-    def _read(self, trace_id: bytes) -> tuple[str, ...]:
-        trace = self._trace(trace_id)
-        if trace is None:  # its spans are not kept any more
-            return ()
-        return lines_of(trace if self._hide is None else redacted(trace, self._hide))
 
 
 _REMEMBER = 32

@@ -26,6 +26,14 @@ _PASSING = {
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.ABORTED,
 }
+_CURES = {
+    ("CERTIFICATE_VERIFY_FAILED",): ": set store.drain_certificate to the file of its authority",
+    ("WRONG_VERSION_NUMBER", "WRONG VERSION NUMBER"): ": it does not speak TLS there, write http:// in store.drain_to",
+    ("SOCKET CLOSED", "CONNECTION RESET", "ENDPOINT CLOSING"): (
+        ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
+    ),
+}
+"""What to do about refusals, by words in them."""
 _Refusal = grpc.aio.AioRpcError
 _METHODS = {
     False: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -55,7 +63,8 @@ async def drain(
         _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
     elif (refused := handing.refused) is not None:
         details = refused.details() or ""
-        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, details, _cure(details))
+        cure = next((cure for signs, cure in _CURES.items() if any(sign in details.upper() for sign in signs)), "")
+        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, details, cure)
     _log.info("handed over %d chunks of open traces to %s", handing.taken, endpoint)
     return handing.taken
 
@@ -68,18 +77,6 @@ def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
         authority = Path(certificate).read_bytes() if certificate else None
         return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(authority), options=options)
     return grpc.aio.insecure_channel(target, options=options)
-
-
-def _cure(details: str) -> str:
-    """Returns what to do about a refusal, to be added to it."""
-    details = details.upper()
-    if "CERTIFICATE_VERIFY_FAILED" in details:
-        return ": set store.drain_certificate to the file of its authority"
-    if "WRONG_VERSION_NUMBER" in details or "WRONG VERSION NUMBER" in details:
-        return ": it does not speak TLS there, write http:// in store.drain_to"
-    if "SOCKET CLOSED" in details or "CONNECTION RESET" in details or "ENDPOINT CLOSING" in details:
-        return ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
-    return ""
 
 
 class _Handing:

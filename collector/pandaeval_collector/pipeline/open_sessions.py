@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_otel.assembly.deadlines import Deadlines
 from pandaeval_otel.model import Trigger
@@ -22,7 +21,7 @@ _LOOK_S = 0.5
 """How often is looked whether judges have answered."""
 
 
-class SessionState(Enum):
+class OpenState(Enum):
     """Where an open session is. What follows, closing, is noted apart, as the session may open anew meanwhile."""
 
     OPEN = auto()
@@ -42,7 +41,7 @@ class OpenSession:
 
     first_at: float
     last_at: float
-    state: SessionState = SessionState.OPEN
+    state: OpenState = OpenState.OPEN
     touches: int = 0
     over_at: float = 0.0
     trigger: Trigger = Trigger.IDLE
@@ -60,7 +59,7 @@ class OpenSessions:
         self._sessions: dict[str, OpenSession] = {}
         self._deadlines: Deadlines[str] = Deadlines(self._due_at)
         self._closing: set[str] = set()
-        self._uncompared: dict[str, GrownSession] = {}
+        self._uncompared: dict[str, int] = {}
         self._session_of: dict[bytes, str] = {}
         self._undecided: dict[str, set[bytes]] = {}
         self._ending: set[str] = set()
@@ -75,7 +74,7 @@ class OpenSessions:
         """Notes that something came on which the scores of a session rest; ``goes_on``: not only a judge's answer. A
         session that waits for judges and goes on was not over."""
         session = self._sessions.get(session_id)
-        if session is not None and session.state is SessionState.AWAITING_JUDGE:
+        if session is not None and session.state is OpenState.AWAITING_JUDGE:
             if not goes_on:
                 return
             session = None
@@ -83,16 +82,16 @@ class OpenSessions:
             session = self._sessions[session_id] = OpenSession(now, now)
         session.last_at = now
         session.touches += 1
-        if session.state is SessionState.QUIET:
-            session.state = SessionState.OPEN
+        if session.state is OpenState.QUIET:
+            session.state = OpenState.OPEN
         self._schedule(session_id)
 
     def end(self, session_id: str, now: float) -> None:
         """Ends a session, since its application says that it is over."""
         session = self._sessions.setdefault(session_id, OpenSession(now, now))
         session.trigger = Trigger.EXPLICIT
-        if session.state is not SessionState.AWAITING_JUDGE:
-            session.state = SessionState.OVER
+        if session.state is not OpenState.AWAITING_JUDGE:
+            session.state = OpenState.OVER
         self._schedule(session_id)
 
     def forget(self, session_id: str) -> None:
@@ -108,16 +107,16 @@ class OpenSessions:
         later: list[str] = []
         while len(over) < _CLOSED and (session_id := self._deadlines.pop_due(now)) is not None:
             session = self._sessions[session_id]
-            if session.state is SessionState.AWAITING_JUDGE:
+            if session.state is OpenState.AWAITING_JUDGE:
                 over.append(session_id)
             elif now >= self._over_at(session):
                 session.over_at = now
-                if session.state is not SessionState.OVER:
+                if session.state is not OpenState.OVER:
                     at_age = now >= session.first_at + self._timing.session_max_age
                     session.trigger = Trigger.MAX_AGE if at_age else Trigger.IDLE
                 over.append(session_id)
             elif len(quiet) < _SCORED:
-                session.state = SessionState.QUIET
+                session.state = OpenState.QUIET
                 quiet.append(session_id)
                 self._schedule(session_id)
             else:
@@ -136,13 +135,12 @@ class OpenSessions:
 
     # -- comparing -----------------------------------------------------------------------------------------------
 
-    def grew(self, session_id: str, grown: GrownSession) -> None:
-        """Notes that a session has members that are to be compared."""
-        known = self._uncompared.get(session_id)
-        self._uncompared[session_id] = grown if known is None else known.merged(grown)
+    def grew(self, session_id: str, start_ns: int) -> None:
+        """Notes that a session has members that are to be compared, see :attr:`Decision.grown`."""
+        self._uncompared[session_id] = min(start_ns, self._uncompared.get(session_id, start_ns))
 
-    def take_uncompared(self) -> dict[str, GrownSession]:
-        """Returns sessions that are to be compared, with what came into them. There may be more."""
+    def take_uncompared(self) -> dict[str, int]:
+        """Returns sessions that are to be compared, as :meth:`grew` was told. There may be more."""
         return {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED]}
 
     def compared(self, session_ids: Iterable[str]) -> list[str]:
@@ -156,7 +154,7 @@ class OpenSessions:
 
     def expect(self, trace_id: bytes, session_id: str) -> None:
         """Notes that a trace of this session waits to be decided."""
-        if session_id:
+        if session_id and self._session_of.get(trace_id) != session_id:
             self.decided(trace_id)
             self._session_of[trace_id] = session_id
             self._undecided.setdefault(session_id, set()).add(trace_id)
@@ -191,7 +189,7 @@ class OpenSessions:
         for session_id in over:
             session = self._sessions[session_id]
             if session_id in pending and now < session.over_at + wait:
-                session.state = SessionState.AWAITING_JUDGE
+                session.state = OpenState.AWAITING_JUDGE
                 # In step with all others that wait, so that one look-up is for all of them.
                 session.look_at = min((now // _LOOK_S + 1) * _LOOK_S, session.over_at + wait)
                 self._schedule(session_id)
@@ -213,14 +211,14 @@ class OpenSessions:
         return None if session is None else self._deadline(session)
 
     def _deadline(self, session: OpenSession) -> float:
-        if session.state is SessionState.AWAITING_JUDGE:
+        if session.state is OpenState.AWAITING_JUDGE:
             return session.look_at
         quiet = self._timing.session_interim
-        if session.state is not SessionState.OPEN or quiet is None:
+        if session.state is not OpenState.OPEN or quiet is None:
             return self._over_at(session)
         return min(self._over_at(session), session.last_at + quiet * (1 + session.touches // _MANY))
 
     def _over_at(self, session: OpenSession) -> float:
-        if session.state is SessionState.OVER:
+        if session.state is OpenState.OVER:
             return session.last_at
         return min(session.last_at + self._timing.session_idle, session.first_at + self._timing.session_max_age)

@@ -9,7 +9,7 @@ from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer
-from pandaeval_collector.pipeline.decision import Decision, GrownSession
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.timing import Timing
@@ -36,11 +36,6 @@ class SessionCloser:
         self.sessions = OpenSessions(timing, store.jobs.pending_in)
         """Those that are not scored for good yet, the ones being scored included."""
 
-    @property
-    def open(self) -> int:
-        """The number of sessions that are not scored for good yet, those being scored included."""
-        return len(self.sessions)
-
     async def let_go(self, session_ids: Collection[str]) -> None:
         """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
         for session_id in session_ids:
@@ -54,7 +49,7 @@ class SessionCloser:
         for session_id in self._store.reads.open_sessions():
             self.sessions.touch(session_id, now)
         for session_id in self._store.reads.uncompared():
-            self.sessions.grew(session_id, GrownSession(whole=True))
+            self.sessions.grew(session_id, 0)
         return len(self.sessions)
 
     def end(self, session_id: str) -> None:
@@ -64,8 +59,8 @@ class SessionCloser:
     def committed(self, decision: Decision) -> None:
         """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
-        for session_id, grown in decision.grown.items():
-            self.sessions.grew(session_id, grown)
+        for session_id, start_ns in decision.grown.items():
+            self.sessions.grew(session_id, start_ns)
         for session_id in decision.changes.touched:
             self.sessions.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
 
@@ -107,7 +102,7 @@ class SessionCloser:
 
     # What a session is decided by is looked up when the decision is made, since members come until then.
 
-    async def _compare(self, grown: Mapping[str, GrownSession], session_ids: Sequence[str]) -> Decision:
+    async def _compare(self, grown: Mapping[str, int], session_ids: Sequence[str]) -> Decision:
         return await self._line.decide("compare", {id_: grown[id_] for id_ in session_ids})
 
     async def _score_so_far(self, session_ids: Sequence[str]) -> Decision:

@@ -20,7 +20,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers._protocol import (
+from pandaeval_collector.receivers import (
     Accepted,
     Draining,
     Malformed,
@@ -61,11 +61,6 @@ class DoorAnswer:
     message: str
     retry_after_s: float | None = None
 
-    @property
-    def code(self) -> int:
-        """The number of the gRPC status, as in ``google.rpc.Status``."""
-        return int(self.grpc.value[0])
-
 
 _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
     Overloaded: ("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503),
@@ -82,13 +77,6 @@ _ANSWERS: dict[type[Refusal], tuple[str, grpc.StatusCode, int]] = {
 }
 
 
-def answer_to(error: Exception) -> DoorAnswer:
-    """Returns the answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
-    if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
-        return DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
-    return DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
-
-
 class Outcomes:
     """Counts what became of the requests at one door, and logs unexpected errors, at most one in ten seconds."""
 
@@ -101,8 +89,13 @@ class Outcomes:
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> DoorAnswer:
-        """Counts a refused or failed request; returns the answer to it."""
-        answer = answer_to(error)
+        """Counts a refused or failed request; returns the answer to it. Anything but a known refusal is an internal
+        error, whose text stays inside."""
+        if isinstance(error, Refusal) and (known := _ANSWERS.get(type(error))):
+            answer = DoorAnswer(*known, str(error), error.retry_after_s if isinstance(error, Overloaded) else None)
+        else:
+            words = "internal error; see the collector's log"
+            answer = DoorAnswer("internal_error", grpc.StatusCode.INTERNAL, 500, words)
         self._telemetry.request(self._door, answer.outcome)
         if answer.outcome == "internal_error":
             now = self._clock()
@@ -119,7 +112,7 @@ class Outcomes:
 
 def status_of(answer: DoorAnswer) -> Status:
     """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
-    status = Status(code=answer.code, message=answer.message)
+    status = Status(code=answer.grpc.value[0], message=answer.message)
     if answer.retry_after_s is not None:
         detail = AnyMessage()
         detail.Pack(_retry_info(answer.retry_after_s))

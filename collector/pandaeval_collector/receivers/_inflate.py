@@ -6,13 +6,15 @@ counts them and stops when it is enough.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import zstandard
 
-from pandaeval_collector.receivers._protocol import Malformed, TooMany, UnsupportedMedia
+from pandaeval_collector.receivers import Malformed, TooMany, UnsupportedMedia
 
 _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB
@@ -21,6 +23,7 @@ _MOST_FRAMES = 1024
 """Gzip members or zstd frames of one body. Tools that compress in blocks need some hundreds for the largest request; an
 empty one takes 20 bytes and as long to open as a large one."""
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15  # zlib's window bits
+Pieces = Callable[[Any, bytes], Iterator[bytes]]
 
 
 class Inflater(Protocol):
@@ -53,36 +56,29 @@ class _Identity:
 
 
 class _Framed:
-    """A body of one or more frames, which are counted."""
+    """A body of one or more frames, which are counted. ``pieces`` decompresses at most ``at_once`` bytes at once."""
 
-    def __init__(self, kind: str, frames: str, open_frame: Callable[[], Any]) -> None:
+    def __init__(self, kind: str, frames: str, open_frame: Callable[[], Any], pieces: Pieces, at_once: int) -> None:
         self._kind, self._frames, self._open_frame = kind, frames, open_frame
+        self._pieces, self._at_once = pieces, at_once
         self._stream, self._opened, self._began = open_frame(), 1, False
 
-    def _next(self) -> Any:
-        """Returns what decompresses the next bytes: a new stream where a frame ended before them."""
-        if self._stream.eof:
-            self._opened += 1
-            if self._opened > _MOST_FRAMES:
-                raise TooMany(f"the body has more than {_MOST_FRAMES} {self._frames}: compress it as one")
-            self._stream = self._open_frame()
-        self._began = True
-        return self._stream
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), self._at_once):
+            part = data[start : start + self._at_once]
+            while part:
+                if self._stream.eof:
+                    self._opened += 1
+                    if self._opened > _MOST_FRAMES:
+                        raise TooMany(f"the body has more than {_MOST_FRAMES} {self._frames}: compress it as one")
+                    self._stream = self._open_frame()
+                self._began, stream = True, self._stream
+                yield from self._pieces(stream, part)
+                part = stream.unused_data
 
     def finish(self) -> None:
         if self._began and not self._stream.eof:
             raise Malformed(f"the {self._kind} body ends too early")
-
-
-class _Gzip(_Framed):
-    def __init__(self) -> None:
-        super().__init__("gzip", "gzip members", lambda: zlib.decompressobj(_GZIP))
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            stream = self._next()
-            yield from _zlib_pieces(stream, data)
-            data = stream.unused_data
 
 
 class _Deflate:
@@ -118,26 +114,18 @@ def _zlib_pieces(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
         raise Malformed(f"the compressed body is damaged: {error}") from error
 
 
-class _Zstd(_Framed):
-    def __init__(self) -> None:
-        super().__init__("zstd", "zstd frames", zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj)
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        try:
-            for start in range(0, len(data), _ZSTD_SLICE):
-                part = data[start : start + _ZSTD_SLICE]
-                while part:
-                    stream = self._next()
-                    yield stream.decompress(part)
-                    part = stream.unused_data
-        except zstandard.ZstdError as error:
-            raise Malformed(f"the compressed body is damaged: {error}") from error
+def _zstd_pieces(stream: Any, data: bytes) -> Iterator[bytes]:
+    try:
+        yield stream.decompress(data)
+    except zstandard.ZstdError as error:
+        raise Malformed(f"the compressed body is damaged: {error}") from error
 
 
+_zstd = partial(zstandard.ZstdDecompressor, max_window_size=_ZSTD_WINDOW)
 _INFLATERS: dict[str, Callable[[], Inflater]] = {
     "": _Identity,
     "identity": _Identity,
-    "gzip": _Gzip,
-    "zstd": _Zstd,
+    "gzip": lambda: _Framed("gzip", "gzip members", partial(zlib.decompressobj, _GZIP), _zlib_pieces, sys.maxsize),
+    "zstd": lambda: _Framed("zstd", "zstd frames", _zstd().decompressobj, _zstd_pieces, _ZSTD_SLICE),
     "deflate": _Deflate,
 }

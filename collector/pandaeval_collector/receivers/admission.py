@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
+from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
 
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
 _PATIENCE_S, _PACE = 1.0, 256 * 1024
@@ -28,11 +28,6 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
     given = header.encode("utf-8", "replace") if isinstance(header, str) else header
     scheme, _, credentials = given.partition(b" ")
     return scheme.lower() == b"bearer" and hmac.compare_digest(credentials.strip(), token.encode())
-
-
-def is_page(path: str) -> bool:
-    """Returns whether people reach ``path`` by a browser: the page, and the API that it asks."""
-    return path == "/" or path.startswith("/api/")
 
 
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.receivers import Accepted, Ingest, Malformed
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
-from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
@@ -50,7 +50,17 @@ class GrpcDoor:
 
         async def answer(_: object, context: _Context) -> bytes:
             try:
-                accepted, response = await self._whole(work(await self.reading.read(context)))
+                # A task of its own: a sender that hangs up, and so cancels this call, must neither cut a commit short
+                # nor free the bytes of its request before.
+                task = asyncio.create_task(work(await self.reading.read(context)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                try:
+                    accepted, response = await asyncio.shield(task)
+                finally:
+                    del (
+                        task
+                    )  # its error knows this frame: together they would keep the request until the next collection
             except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
                 return refuse(context, self.outcomes.refused(error))
             self.outcomes.accepted(accepted)
@@ -62,17 +72,6 @@ class GrpcDoor:
         """Waits until all is stored, at most ``timeout_s`` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
-
-    async def _whole(self, work: Coroutine[Any, Any, tuple[Accepted, Message]]) -> tuple[Accepted, Message]:
-        """Returns or raises what ``work`` does, run as a task of its own: a sender that hangs up, and so cancels this
-        call, must neither cut a commit short nor free the bytes of its request before."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
 
 class OtlpGrpcServer:
@@ -180,6 +179,14 @@ class _BearerAuth(_Interceptor):
 
     async def _refuse(self, _: object, context: _Context) -> None:
         refuse(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
+
+
+def parsed(kind: Any, request: bytes) -> Any:
+    """Reads a protobuf message of our own services. Raises :class:`Malformed`."""
+    try:
+        return kind.FromString(request)
+    except DecodeError as error:
+        raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
 
 def refuse(context: _Context, answer: DoorAnswer) -> bytes:

@@ -24,6 +24,13 @@ from pandaeval_collector.base.untrusted.foreign_pages import (
     is_own_origin,
 )
 from pandaeval_collector.base.untrusted.json_size import parsed_size
+from pandaeval_collector.receivers import (
+    Accepted,
+    Ingest,
+    Malformed,
+    TooLarge,
+    UnsupportedMedia,
+)
 from pandaeval_collector.receivers._answers import (
     DoorAnswer,
     OthersHost,
@@ -34,37 +41,19 @@ from pandaeval_collector.receivers._answers import (
     status_of,
 )
 from pandaeval_collector.receivers._inflate import inflater_for
-from pandaeval_collector.receivers._misdirected import wrong_path
-from pandaeval_collector.receivers._protocol import (
-    Accepted,
-    Ingest,
-    Malformed,
-    TooLarge,
-    UnsupportedMedia,
-)
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import (
     UNAUTHENTICATED_MESSAGE,
     Reservation,
     is_authorised,
     is_logged_in,
-    is_page,
 )
+from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
 # The body of an OTLP/HTTP request: decompressed as it comes, counted, and turned into protobuf bytes.
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert: too long to hold up the event loop
-
-
-def media_type(request: Request) -> str:
-    """Returns ``application/x-protobuf`` or ``application/json``. Raises :class:`UnsupportedMedia` for anything else,
-    which also keeps web pages out: a browser sends neither to another site without asking first."""
-    header = request.headers.get("content-type", "")
-    found = header.partition(";")[0].strip().lower()
-    if found not in (PROTOBUF, JSON):
-        raise UnsupportedMedia(f"content-type {found[:80]!r} is neither {PROTOBUF} nor {JSON}")
-    return found
 
 
 async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
@@ -92,19 +81,6 @@ async def read_body(request: Request, reservation: Reservation, max_bytes: int, 
         raise Malformed("the connection was closed before the end of the body") from None
     inflater.finish()
     return b"".join(pieces)
-
-
-async def protobuf_from_json(signal: Signal, body: bytes, reservation: Reservation) -> bytes:
-    """Converts OTLP/JSON to protobuf; ``reservation`` grows by what parsing takes. Raises :class:`Malformed`."""
-
-    def convert() -> bytes:
-        return signal.from_json(decode_json(body)).SerializeToString()
-
-    reservation.grow(parsed_size(body))
-    try:
-        return convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
-    except BadOtlp as error:
-        raise Malformed(str(error)) from None
 
 
 def _check_length(size: int, max_bytes: int) -> None:
@@ -136,7 +112,10 @@ def otlp_http_app(
                     raise OthersHost(HOSTS_TOLD)
                 if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), names):
                     raise OthersPage(ORIGIN_TOLD)
-            media = media_type(request)
+            # Demanding one of the two also keeps web pages out: a browser sends neither to another site unasked.
+            media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if media not in (PROTOBUF, JSON):
+                raise UnsupportedMedia(f"content-type {media[:80]!r} is neither {PROTOBUF} nor {JSON}")
             accepted = await store(signal, request, media)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
             return _refusal(outcomes.refused(error), request.headers.get("content-type", ""))
@@ -147,7 +126,15 @@ def otlp_http_app(
         async with settings.admission.reserve() as reservation:
             body = await read_body(request, reservation, settings.max_bytes, body_timeout_s)
             if media == JSON:
-                body = await protobuf_from_json(signal, body, reservation)
+                reservation.grow(parsed_size(body))
+
+                def convert(text: bytes = body) -> bytes:
+                    return signal.from_json(decode_json(text)).SerializeToString()
+
+                try:
+                    body = convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
+                except BadOtlp as error:
+                    raise Malformed(str(error)) from None
             return await scales.store(signal, ingest, body, reservation)
 
     exports = [
@@ -170,7 +157,7 @@ class _BearerAuth:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        page = is_page(scope["path"])
+        page = scope["path"] == "/" or scope["path"].startswith("/api/")  # people reach these by a browser
         if is_authorised(headers.get(b"authorization"), self._token) or (
             page and is_logged_in(scope["method"], headers, self._token)
         ):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import orjson
-from google.protobuf.message import DecodeError
 
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._signals import DoorSettings
-from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, refuse
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
     GetSessionResponse,
@@ -81,7 +80,7 @@ class ResultsHandler:
     async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._watchers += 1
         try:
-            wanted = _parsed(WatchResultsRequest, await self._door.reading.read(context))
+            wanted = parsed(WatchResultsRequest, await self._door.reading.read(context))
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
             self._door.outcomes.accepted(Accepted())
@@ -103,7 +102,7 @@ class ResultsHandler:
 
     async def _session_page(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
         """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
-        wanted = _parsed(GetSessionRequest, request)
+        wanted = parsed(GetSessionRequest, request)
         state, token = await self._source.session(wanted.session_id), wanted.page_token or "0"
         if not (token.isascii() and token.isdigit() and len(token) < 10):
             raise Malformed("page_token is not one that this collector gave")
@@ -121,13 +120,6 @@ class ResultsHandler:
         if end < len(state.results):
             page.next_page_token = str(end)
         return Accepted(), page
-
-
-def _parsed(kind: Any, request: bytes) -> Any:
-    try:
-        return kind.FromString(request)
-    except DecodeError as error:
-        raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
 
 def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import Iterator
 from functools import partial
 from socket import socket
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pandaeval_collector.receivers._connections import Crowd, http_connections
-from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
+_log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
 _UNREAD_S = 10.0
@@ -100,12 +103,11 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _hosts = 0
     _unheard_bytes = 0
-    _deadline: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, crowd: Crowd, head_s: float, unread_s: float, **options: Any) -> None:
         super().__init__(*args, **options)
         self._crowd, self._head_s, self._unread_s = crowd, head_s, unread_s
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -114,7 +116,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)
-        self._wait_for_reader(None)
+        self._wait(None, "unread")
         self._crowd.went(self)
         super().connection_lost(exc)
 
@@ -131,35 +133,35 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait_for_reader(self._unread_s)
+        self._wait(self._unread_s, "unread")
 
     def resume_writing(self) -> None:
-        self._wait_for_reader(None)
+        self._wait(None, "unread")
         super().resume_writing()
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.get_write_buffer_size():
-            self._wait_for_reader(_UNREAD_AT_END_S)
+            self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
         """See :class:`Connection`."""
         self.transport.abort()
 
-    def _wait(self, seconds: float | None) -> None:
+    def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
         """Ends the connection after ``seconds``, unless called again before; ``None``: no limit."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.drop)
-
-    def _wait_for_reader(self, seconds: float | None) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-        self._unread = None if seconds is None else self.loop.call_later(seconds, self.drop)
+        if (timer := self._timers.pop(what, None)) is not None:
+            timer.cancel()
+        if seconds is not None:
+            self._timers[what] = self.loop.call_later(seconds, self.drop)
 
     def data_received(self, data: bytes) -> None:
-        if data.startswith(GRPC_PREFACE):
-            grpc_on_http("{}:{}".format(*self.transport.get_extra_info("sockname")[:2]))
+        if data.startswith(b"PRI * HTTP/2.0"):
+            host, port = self.transport.get_extra_info("sockname")[:2]
+            _say_once(
+                f"a gRPC client came to {host}:{port}, which speaks OTLP/HTTP: give it the address of server.grpc "
+                "(port 4327), or have it speak HTTP (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf)"
+            )
         self._unheard_bytes += len(data)
         super().data_received(data)
         if self._unheard_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
@@ -218,3 +220,24 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     )
     config.load()
     return config
+
+
+# Tells senders that came to the wrong port or path: their own errors seldom name the cause.
+_said: set[str] = set()
+
+_PATHS = (
+    "OTLP/HTTP is POST to /v1/traces and /v1/logs here (of metrics nothing is scored); OTLP/gRPC has a port of its own "
+    "(server.grpc, 4327), and so have /healthz, /readyz and /metrics (server.health, 4329)\n"
+)
+
+
+async def wrong_path(request: Request, _: Exception) -> Response:
+    """Answers 404 with what is where, and says so once per path."""
+    _say_once(f"{request.method} {request.url.path[:100]!r} was asked for: {_PATHS.strip()}")
+    return PlainTextResponse(_PATHS, 404)
+
+
+def _say_once(text: str) -> None:
+    if text not in _said and len(_said) < 20:
+        _said.add(text)
+        _log.warning("%s", text)

@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 
-from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import (
+from pandaeval_collector.receivers import (
     Accepted,
-    Malformed,
     SubmissionIngest,
     Submitted,
 )
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._signals import DoorSettings, Scales
-from pandaeval_collector.receivers.otlp_grpc import GrpcDoor
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
-
-_REASON_CHARS = 300
 
 
 class SubmitHandler:
@@ -34,16 +30,13 @@ class SubmitHandler:
     async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with self._admission.reserve(len(request)) as reservation:
             large = await self._scales.weigh_submission(request, reservation)
-            try:
-                traces = SubmitTracesRequest.FromString(request).traces
-            except DecodeError as error:
-                raise Malformed(f"not a protobuf SubmitTracesRequest: {error}") from error
+            traces = parsed(SubmitTracesRequest, request).traces
             submitted = [
                 Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
             ]
             reasons = await self._ingest.submit(submitted, large)
             rejected = [
-                Rejection(trace_id=trace.trace_id, reason=reason[:_REASON_CHARS])
+                Rejection(trace_id=trace.trace_id, reason=reason[:300])
                 for trace, reason in zip(traces, reasons, strict=True)
                 if reason
             ]

@@ -8,24 +8,23 @@ import logging
 import math
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.pipeline.decision import Commit
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
 from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec, choose, sampled
+from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.runs.wire import RunSetup, Scored
-from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
@@ -34,6 +33,7 @@ FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
 """So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
 _TOLD_S = 1.0
+Emit = Callable[[bytes, RunBatch], Awaitable[Any]]
 _ENDED = "worker_ended"
 
 
@@ -47,12 +47,11 @@ class Engine:
         environ: Mapping[str, str],
         judges: Judges,
         telemetry: Telemetry,
-        commit: Commit | None = None,
-        line: DecidesTraces | None = None,
+        emit: Emit | None = None,
     ) -> None:
-        """``line``: exports results, by decisions that are passed to ``commit``; without both, none is exported."""
+        """``emit``: files a batch and exports its results, which are packed; without it, none is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
-        self._telemetry, self._commit, self._line = telemetry, commit, line
+        self._telemetry, self._emit = telemetry, emit
         self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
 
@@ -120,8 +119,7 @@ class Engine:
         """Chooses and stores the traces of the run page by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._running(run) is not None:
-            found, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
-            items = [(no, session) for no, session, _ in sampled(found, spec)]
+            items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
@@ -184,11 +182,10 @@ class Engine:
         if not (scored.items or scored.results or spent[0]):
             return
         batch = RunBatch(run.no, scored.items, scored.results, *spent)
-        line = self._line
-        if scored.sent and line is not None and self._commit is not None:
-            await self._commit(lambda: line.decide("emitted", scored.sent, batch))
+        if scored.sent and self._emit is not None:
+            await self._emit(scored.sent, batch)
         else:
-            await asyncio.wrap_future(self._store.commit(WriteSet(runs=[batch])))
+            await asyncio.wrap_future(self._store.runs.add(batch))
 
 
 def run_setup(

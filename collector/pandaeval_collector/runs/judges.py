@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pandaeval_collector.jobs import JudgeConfig, open_caller
+from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.store import Store

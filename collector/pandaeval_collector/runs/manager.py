@@ -7,7 +7,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
@@ -16,14 +16,12 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.decision import Commit
-from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.runs.configure import check, check_asked, config_of
-from pandaeval_collector.runs.engine import Engine, run_setup
+from pandaeval_collector.runs.engine import Emit, Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
+from pandaeval_collector.runs.spec import Chosen, RunSpec, choose
 from pandaeval_collector.runs.wire import CallCount
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
@@ -56,14 +54,14 @@ def all_chosen(store: Store, spec: RunSpec) -> list[Chosen]:
     found: list[Chosen] = []
     while after < upto:
         page, after = choose(store, spec, after, upto)
-        found += sampled(page, spec)
+        found += page
     return found
 
 
 def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
     """Returns a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for no, session, _ in chosen:
+    for no, session in chosen:
         groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
     order = sorted(groups)
     if len(chosen) > MOST:
@@ -86,7 +84,7 @@ def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: 
         models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
     return CostEstimate(
         traces=len(chosen),
-        sessions=len({session for _, session, _ in chosen if session}),
+        sessions=len({session for _, session in chosen if session}),
         counted=of,
         calls=round(counted.calls * times),
         prompt_tokens=round(counted.prompt_tokens * times),
@@ -121,26 +119,24 @@ class Scheduler:
         self._store, self._telemetry, self._fired, self._now = store, telemetry, fired, now
 
     async def tick(self) -> None:
-        """Queues a run for each schedule that is due."""
+        """Queues a run for each schedule that is due, about the traces that were decided since its last run."""
         for schedule in await asyncio.to_thread(self._due):
-            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, self._now(), _body))
+            until = self._store.clock.calendar()
+            body = replace(RunSpec.from_json(schedule.body), decided=(schedule.seen, until)).to_json()
+            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, body, self._now(), until))
             if run is not None:
                 self._telemetry.add("pandaeval.runs", "scheduled")
                 self._fired(run)
 
     def _due(self) -> list[ScheduleRow]:
-        return [each for each in self._store.schedules.all() if self._is_due(each)]
-
-    def _is_due(self, schedule: ScheduleRow) -> bool:
-        due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
-        if due is None or due > self._now():
-            return False
-        newest = self._store.schedules.newest_run(schedule.id)
-        return newest is None or newest.ended
-
-
-def _body(body: bytes, seen: float, until: float) -> bytes:
-    return RunSpec.from_json(body).decided_in(seen, until).to_json()
+        """Returns the schedules whose time has come and whose last run has ended."""
+        schedules, due = self._store.schedules, []
+        for each in schedules.all():
+            at = None if each.paused else next_time(each.cron, each.fired_at)
+            if at is not None and at <= self._now():
+                newest = schedules.newest_run(each.id)
+                due += [each] if newest is None or newest.ended else []
+        return due
 
 
 _MOST_ESTIMATES = 8
@@ -157,16 +153,15 @@ class Runs:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         live: LiveJudge | None = None,
-        commit: Commit | None = None,
-        line: DecidesTraces | None = None,
+        emit: Emit | None = None,
         by_owner: bool = False,
     ) -> None:
-        """``commit`` and ``line``: of the collector, for runs that export their results. ``by_owner``: runs are asked
-        for by the owner of the configuration, who may name any model and spend without a budget."""
+        """``emit``: for runs that export their results. ``by_owner``: runs are asked for by the owner of the
+        configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
         self._judges = Judges(store, environ, live)
-        self.engine = Engine(store, config, environ, self._judges, telemetry, commit, line)
+        self.engine = Engine(store, config, environ, self._judges, telemetry, emit)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
@@ -230,7 +225,7 @@ class Runs:
         if not self._by_owner:
             check_asked(self.config, spec, dry)
 
-    async def _counted(self, config: Config, spec: RunSpec, chosen: list[tuple[int, int, str]]) -> CostEstimate:
+    async def _counted(self, config: Config, spec: RunSpec, chosen: Sequence[Chosen]) -> CostEstimate:
         items = some(chosen)
         run_id = f"dry-{secrets.token_hex(4)}"
         setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)

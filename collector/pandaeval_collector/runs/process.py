@@ -25,8 +25,11 @@ class RunProcess:
         self, setup: RunSetup, environ: Mapping[str, str], caller: Caller | None, store: Store, at_once: int
     ) -> None:
         """``caller`` asks judges for the process, at most ``at_once`` calls at a time; ``store`` keeps the answers."""
-        self._caller, self._verdicts, self._room = caller, store.verdicts, asyncio.Semaphore(at_once)
-        handlers: Handlers = {"complete": self._complete, "keep": self._keep}
+        self._caller, self._room = caller, asyncio.Semaphore(at_once)
+        handlers: Handlers = {
+            "complete": self._complete,
+            "keep": lambda _, key, body: asyncio.wrap_future(store.verdicts.keep(key, body)),
+        }
         self._calls = Calls(
             "the process of a run", "pandaeval_collector.runs.worker", setup, environ, handlers=handlers
         )
@@ -61,6 +64,3 @@ class RunProcess:
         calls, tokens, usd = self._spent
         self._spent = calls + 1, tokens + answer.tokens, usd + answer.cost_usd
         return answer
-
-    async def _keep(self, _: Any, key: str, body: bytes) -> None:
-        await asyncio.wrap_future(self._verdicts.keep(key, body))

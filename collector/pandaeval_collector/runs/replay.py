@@ -23,15 +23,15 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 
 if TYPE_CHECKING:
-    from pandaeval_collector.runs.fileworkers import FileWorkers
     from pandaeval_collector.runs.replay_judge import ReplayJudge
 
 BATCH = 128
 """So many traces, or sessions, are committed together."""
 T = TypeVar("T")
+Batches = Iterator[Sequence[DueTrace]]
 
 
-class Source(Protocol):
+class RecordedTraces(Protocol):
     """Recorded traces, in a ``store`` of their own."""
 
     store: Store
@@ -50,27 +50,27 @@ class Source(Protocol):
 
 
 def replay(
-    source: Source,
+    source: RecordedTraces,
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,
     where: Callable[[Trace], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
-    workers: FileWorkers | None = None,
+    ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
 ) -> Iterator[Result]:
     """Yields every result: those of traces by start time, the judge's, and those of sessions.
 
     ``judge`` is asked once all traces are scored, and once all sessions are. ``where`` says whether an agent's trace is
     scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
-    that are. ``on_decided`` gets each batch of traces before its results. ``workers``: processes that understand the
-    traces ahead; not with ``where``, which needs their spans here. Not to be called on an event loop when there is a
-    judge."""
+    that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
+    understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
+    when there is a judge."""
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()
     due = source.due()
-    ahead = ((batch, line.understanding.of(batch)) for batch in due) if workers is None else workers.understood(due)
-    for batch, understood in ahead:
+    understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
+    for batch, understood in understood_batches:
         decision = line.file(batch, understood) if where is None else _chosen(line, batch, understood, where, left_out)
         decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
         source.store.commit(decision.changes).result()

@@ -1,44 +1,34 @@
-"""The judge of a replay: what its traces, sessions and trials ask, and which failures have one cause."""
+"""The judge of a replay: what its traces and sessions ask, and which failures have one cause."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import (
-    SLOTS,
-    Attempts,
-    Desks,
-    JudgeConfig,
-    Patience,
-    RecordBudgets,
-    Runner,
-    StoredMemory,
-    open_checks,
-)
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
+from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
+from pandaeval_collector.jobs.runner import SLOTS, Runner
+from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.judges import OwnJudge, hasty
-from pandaeval_collector.runs.trial_judge import TrialJudge
-from pandaeval_collector.scoring.cases.trial import Trial
-from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
+from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
 
+T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
@@ -67,16 +57,14 @@ class ReplayJudge:
         """``store``: where the questions are. ``environ``: holds the judge's secrets. ``caller`` is asked in place of a
         process. ``on_judged`` is called with the number of judgements that are done and of all."""
         self._store, self._evaluator, self._config, self._environ = store, evaluator, config, environ or {}
-        self._given, self._telemetry, self._on_judged = caller, telemetry or Telemetry(), on_judged
+        self._given, self._telemetry, self.on_judged = caller, telemetry or Telemetry(), on_judged
         self._loop = asyncio.Runner()
         self._asked = 0
 
     def __enter__(self) -> ReplayJudge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._loop:
             if "_own" in self.__dict__:
                 self._loop.run(self._own.close())
@@ -95,30 +83,25 @@ class ReplayJudge:
         """Runs the jobs that are stored now, and returns the results that ``line`` makes of the answers."""
         return self._loop.run(self._answers(line)) if self._store.jobs.waiting() else []
 
-    def trials(
-        self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
-    ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-        """Yields each trial of ``batches`` with the verdicts of the judged graders, by name; asks about the trials of a
-        batch at the same time. ``total``: how many trials there are."""
-        asked, numbers = TrialJudge(grader, self._desk(), self._evaluator.settings.judge), itertools.count(1)
+    @property
+    def settings(self) -> JudgeSettings | None:
+        """How the judge of the evaluator is asked."""
+        return self._evaluator.settings.judge
 
-        async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
-            found = await asked.verdicts(trial)
-            self._on_judged(next(numbers), total)
-            return trial, found
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs what asks a desk to its end."""
+        return self._loop.run(work)
 
-        async def of_all(trials: Sequence[Trial]) -> list[tuple[Trial, Mapping[str, TrialVerdict]]]:
-            return await asyncio.gather(*map(verdicts, trials))
-
-        for trials in batches:
-            yield from self._loop.run(of_all(trials))
+    def desk(self) -> Desk:
+        """Makes a desk at which the judge is asked."""
+        return self._desks.desk(StoredMemory(self._store, self._telemetry))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""
-        settings = self._evaluator.settings.judge
+        settings = self.settings
         if settings is None or not failures:
             return by_code(failures)
-        desk, model = self._desk(), settings.model
+        desk, model = self.desk(), settings.model
 
         async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
             return await Judge(desk, record(shown), model, self._desks.secrets).ask(RUBRIC, given(shown))
@@ -131,10 +114,7 @@ class ReplayJudge:
 
     @cached_property
     def _desks(self) -> Desks:
-        return Desks(self._given or self._own, self._evaluator.settings.judge)
-
-    def _desk(self) -> Desk:
-        return self._desks.desk(StoredMemory(self._store, self._telemetry))
+        return Desks(self._given or self._own, self.settings)
 
     async def _answers(self, line: Line) -> list[Result]:
         """Commits one answer at a time."""
@@ -161,5 +141,5 @@ class ReplayJudge:
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
-        await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))
+        await runner.drain(lambda: self.on_judged(self._asked - jobs.waiting(), self._asked))
         return results

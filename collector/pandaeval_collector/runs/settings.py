@@ -1,4 +1,4 @@
-"""Turns the configuration into the settings of each part."""
+"""Turns the configuration into the settings of what looks into traces: evaluators and judges."""
 
 from __future__ import annotations
 
@@ -17,19 +17,15 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.labels.calibration import read, thresholds
+from pandaeval_collector.labels.learning import FOLDER
+from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.trials.labels.calibration import read, thresholds
-from pandaeval_collector.trials.learning import FOLDER
-from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
-    from pandaeval_collector.jobs import JudgeConfig
-
-MOST_WORKERS = 3
-"""More processes would wait for the one that files what they have read."""
+    from pandaeval_collector.jobs.setup import JudgeConfig
 
 
 def file_workers() -> int:
@@ -37,25 +33,17 @@ def file_workers() -> int:
     return min(usable_cores() - 1, MOST_WORKERS)
 
 
-def evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be loaded."""
+def evaluator(config: Config, learning: bool = False) -> Evaluator:
+    """Makes the evaluator with its embedder. ``learning``: it also records how runs went. Raises ``EmbedderError`` when
+    the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
-    return Evaluator(load(config.embedding.model), scoring(config))
-
-
-def learning_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of ``pandaeval learn``, which also records how runs went. Raises ``EmbedderError``."""
-    from pandaeval_collector.analysis.embedding import load
-
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
 
 
 def live_evaluator(config: Config) -> Evaluator:
     """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
-    from pandaeval_collector.analysis.embedding import load
-
-    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=config.learn.enabled))
+    return evaluator(config, config.learn.enabled)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -136,7 +124,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         turn_calls=judge.turn_calls,
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
-        parameters=_all_parameters(judge),
+        parameters={model: _parameters(judge, own) for model, own in judge.parameters.items()},
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
 
@@ -145,10 +133,6 @@ def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
     own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
     return {**own, **by_metric(config.judge.models, names)}
-
-
-def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:
-    return {model: _parameters(judge, own) for model, own in judge.parameters.items()}
 
 
 def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
@@ -168,7 +152,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     settings = scoring(config).judge
     if settings is None:
         return None
-    from pandaeval_collector.jobs import JudgeConfig, Limits
+    from pandaeval_collector.jobs.setup import JudgeConfig, Limits
     from pandaeval_collector.judge.client import JudgeProcessSetup
 
     given = config.judge
@@ -202,47 +186,4 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         second_share=given.second.share,
         shadow=given.shadow.model if live else None,
         shadow_share=given.shadow.share,
-    )
-
-
-def workers(config: Config) -> int:
-    """Returns how many processes read traces for the line."""
-    wanted = config.line.workers
-    if wanted != "auto":
-        return wanted
-    cores = usable_cores()
-    return min(cores, MOST_WORKERS)
-
-
-def close_rules(config: Config) -> CloseRules:
-    close = config.close
-    return CloseRules(
-        quiet=close.quiet,
-        idle=close.idle,
-        max_age=close.max_age,
-        fragment_quiet=max(close.quiet, min(close.idle, 3 * close.quiet)),
-        max_spans=close.max_spans,
-        max_bytes=close.max_bytes,
-        reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
-    )
-
-
-def hands_over(config: Config) -> bool:
-    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
-    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
-
-
-def timing(config: Config) -> Timing:
-    return Timing(
-        close=close_rules(config),
-        open_bytes=config.server.max_open_bytes,
-        session_idle=config.session.idle,
-        session_max_age=config.session.max_age,
-        session_interim=config.session.interim,
-        judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
-        late_window=config.late.window,
-        retention=config.store.retention,
-        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
-        judged=config.labels.window,
-        upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 import orjson
 
@@ -46,34 +45,23 @@ class RunSpec:
     @classmethod
     def from_json(cls, body: bytes) -> RunSpec:
         held = orjson.loads(body)
-        held["metrics"], held["wanted"] = tuple(held["metrics"]), _wanted(held["wanted"])
+        wanted = held["wanted"]
+        held["wanted"] = Wanted(**wanted | {"attribute": tuple(wanted.get("attribute") or ())})
+        held["metrics"] = tuple(held["metrics"])
         held["decided"] = None if held["decided"] is None else tuple(held["decided"])
         return cls(**held)
 
-    def decided_in(self, after: float, until: float) -> RunSpec:
-        """Returns the same specification for traces that were decided between two times."""
-        return replace(self, decided=(after, until))
 
-
-def _wanted(held: dict[str, Any]) -> Wanted:
-    return Wanted(**held | {"attribute": tuple(held.get("attribute") or ())})
-
-
-# Which traces a run is about.
-Chosen = tuple[int, int, str]
-"""Number of a trace, number of its session (0: none), and the id by which a sample is drawn."""
+Chosen = tuple[int, int]
+"""Number of a trace, and number of its session (0: none)."""
 
 
 def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
-    """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends. Blocks."""
+    """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends: those in
+    the sample, sessions whole, and the same ones as live. Blocks."""
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)
     return [
-        (no, session, session_id or trace_id.hex())
+        (no, session)
         for no, session, trace_id, session_id in rows
-        if session or spec.of_traces
+        if (session or spec.of_traces) and included(session_id or trace_id.hex(), spec.sample)
     ], last
-
-
-def sampled(found: Sequence[Chosen], spec: RunSpec) -> list[Chosen]:
-    """Returns the traces in the sample: sessions whole, and the same ones as live."""
-    return [each for each in found if included(each[2], spec.sample)]

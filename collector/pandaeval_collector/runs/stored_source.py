@@ -35,7 +35,8 @@ class Placed:
 
 
 class StoredTraces:
-    """Copies the traces of a batch from ``live`` into ``store``: a :class:`pandaeval_collector.runs.replay.Source`.
+    """Copies the traces of a batch from ``live`` into ``store``, as a source of a replay.
+
     ``items``: traces by number, each with the number of its session (0: none); ``whole``: sessions are scored, by all
     of their traces. ``gone``: the numbers of those that are not kept any more, once all are read."""
 

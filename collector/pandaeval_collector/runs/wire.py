@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
 

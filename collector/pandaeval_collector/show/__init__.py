@@ -1,7 +1,7 @@
 """What people and programs look at: the HTTP API, the live page, the MCP server and the HTML reports.
 
-Imports analysis, base, config, judge, pipeline, runs, scoring, store, trials.
+Imports analysis, base, config, judge, labels, pipeline, runs, scoring, store.
 """
 
-API = "/api/v1"
-"""The path of the API on the HTTP listener."""
+API, MCP, PAGE, RUNBOOK = "/api/v1", "/mcp", "/", "/runbook"
+"""The paths on the HTTP listener."""

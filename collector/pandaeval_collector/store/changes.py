@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple
 
 import orjson
 
@@ -32,7 +33,7 @@ def apply(
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     outbox.put(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
-    people.add_judged(connection, changes.judged, now)
+    insert(connection, f"judged ({people.JUDGED})", [(*astuple(each), now) for each in changes.judged])
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)
     run_tables.add(connection, changes.runs)

@@ -71,16 +71,15 @@ Told = Callable[[int, int], None]
 Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
 _EVERY = 500
 _MOST_PAGES = 20
-_ROWS: tuple[Kind, ...] = ("chunks", "traces", "kept", "members", "results", "outbox")
-_KEYS = {"chunks": "id", "traces": "no", "kept": "no", "members": "no", "results": "seq", "outbox": "seq"}
-_COLUMNS = {
-    "chunks": CHUNK,
-    "traces": "trace_id, chunks",
-    "kept": "data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
-    "members": f"'', {MEMBER_COLUMNS}",
-    "results": "checksum, id, unit, metric, revision, body, counted, seq",
-    "outbox": "signal, items, body",
+_ROWS: dict[Kind, str] = {
+    "chunks": f"id, {CHUNK}",
+    "traces": "no, trace_id, chunks",
+    "kept": "no, data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
+    "members": f"no, '', {MEMBER_COLUMNS}",
+    "results": "seq, checksum, id, unit, metric, revision, body, counted, seq",
+    "outbox": "seq, signal, items, body",
 }
+"""What is read of a row, its key first."""
 CURES: dict[Kind, str] = {
     "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
     "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
@@ -115,9 +114,8 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
             if finding != "ok":
                 yield Damage("pages", 0, "", str(finding))
         total, done = sum(counted(connection).values()), 0
-        for kind in _ROWS:
-            query = f"SELECT {_KEYS[kind]}, {_COLUMNS[kind]} FROM {kind} ORDER BY {_KEYS[kind]}"  # noqa: S608
-            for row in connection.execute(query):
+        for kind, columns in _ROWS.items():
+            for row in connection.execute(f"SELECT {columns} FROM {kind} ORDER BY 1"):  # noqa: S608
                 done += 1
                 if done % _EVERY == 0:
                     told(done, total)

@@ -60,8 +60,8 @@ Part = tuple[bool, bytes]
 
 
 CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
-"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them, so that a row
-in the place of another one is found, too."""
+"""The columns of a chunk that :func:`chunk_content` reads. The checksum is of all others, the id among them: a row in
+the place of another one is found, too."""
 
 
 class DamagedChunkError(zstandard.ZstdError):

@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
 from pandaeval_collector.store.damage import check_size, look_through, note_damage, put_aside
-from pandaeval_collector.store.schema import StoreVersionError, make_tables, version_of
+from pandaeval_collector.store.schema import TABLES, VERSION, StoreVersionError, version_of
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
 #
@@ -146,7 +146,7 @@ def _prepare(file: Path, durability: Durability) -> None:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         if not version_of(connection, file):
-            make_tables(connection)
+            connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
         look_through(connection, file)
     finally:
         connection.close()

@@ -9,11 +9,13 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, judging, listed, people, run_tables
+from pandaeval_collector.store import listed, people, run_tables
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
 _VACUUM_PAGES = 256
+_DAYS = 62
+"""How many keys of spending are kept, of dollars and of tokens: a month."""
 _EXPIRE = (
     """DELETE FROM members WHERE session = 0 AND no IN
        (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
@@ -73,9 +75,10 @@ def forget(
     expired.append(listed.forget(connection, limit))
     expired.append(people.forget(connection, now - judged_s, limit))
     expired.append(run_tables.forget(connection, old, limit))
-    jobs.forget(connection, old)
-    judging.forget_verdicts(connection, old)
-    judging.forget(connection)
+    connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (old,))
+    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (old,))
+    newest_days = "SELECT day FROM spending ORDER BY day DESC LIMIT ?"
+    connection.execute(f"DELETE FROM spending WHERE day NOT IN ({newest_days})", (_DAYS,))  # noqa: S608
     _give_back_pages(connection)
     return max(len(rows), *expired)
 

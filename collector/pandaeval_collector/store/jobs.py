@@ -161,11 +161,6 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
         )
 
 
-def forget(connection: sqlite3.Connection, before: float) -> None:
-    """Drops jobs that ended before a time."""
-    connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (before,))
-
-
 # -- by hand -----------------------------------------------------------------------------------------------------
 
 

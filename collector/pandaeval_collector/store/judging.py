@@ -37,14 +37,7 @@ class Verdicts:
         )
 
 
-def forget_verdicts(connection: sqlite3.Connection, before: float) -> None:
-    """Deletes verdicts that were kept before a time of the store's calendar."""
-    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))
-
-
 _DAY_S = 86_400.0
-_DAYS = 62
-"""How many keys of spending are kept, of dollars and of tokens: a month."""
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
@@ -107,17 +100,9 @@ class Spending:
 
     def spent(self, now: float) -> float:
         """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
-        row = (
-            self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (_keys(now)[0],)).fetchone()
-        )
+        query = "SELECT reserved + settled FROM spending WHERE day = ?"
+        row = self._reader().execute(query, (_keys(now)[0],)).fetchone()
         return 0.0 if row is None else float(row[0])
-
-
-def forget(connection: sqlite3.Connection) -> None:
-    """Deletes all days but the newest."""
-    connection.execute(
-        "DELETE FROM spending WHERE day NOT IN (SELECT day FROM spending ORDER BY day DESC LIMIT ?)", (_DAYS,)
-    )
 
 
 def _day(now: float) -> str:

@@ -10,15 +10,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import astuple
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.wire.labels import HumanLabel
-
-T = TypeVar("T")
 
 Door = Literal["person", "otlp"]
 """How a verdict came in: entered by a person (command, API, page), or as a log record, which any agent can forge."""
@@ -26,7 +22,7 @@ MOST_LABELS: Mapping[Door, int] = {"person": 100_000, "otlp": 20_000}
 """Verdicts kept of each door. The oldest ones of the same door make room."""
 MOST_JUDGED = 100_000
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
-_JUDGED = "unit, metric, session, agent, score, passed, threshold, model, version, probability, at"
+JUDGED = "unit, metric, session, agent, score, passed, threshold, model, version, probability, at"
 Fate = Literal["new", "changed", "known", "outranked"]
 Fates = Counter[Fate]
 
@@ -36,7 +32,7 @@ STANDING_LABELS = """
 """
 """The verdicts that count, as a table to select from: log records do not where a person entered a verdict."""
 STANDING = f"""
-    (SELECT {_JUDGED}, max(no) AS no FROM judged GROUP BY metric, unit)
+    (SELECT {JUDGED}, max(no) AS no FROM judged GROUP BY metric, unit)
 """  # noqa: S608
 """The newest judged score of each run and metric, as a table to select from."""
 
@@ -55,9 +51,9 @@ class People:
         """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
         return is_decided(self._reader(), label)
 
-    def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Runs ``draw``, which chooses runs to be labelled and notes with which chances, in one transaction."""
-        return self._writer.submit(draw)
+    def keep_draws(self, draws: Sequence[DrawnRow], now: float) -> Future[None]:
+        """See :func:`keep_draws`."""
+        return self._writer.submit(lambda connection: keep_draws(connection, draws, now))
 
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""
@@ -158,11 +154,6 @@ def page(
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
     """Counts the runs with a label, by metric."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
-
-
-def add_judged(connection: sqlite3.Connection, judged: Sequence[JudgedRow], now: float) -> None:
-    """Inserts judges' scores, within the transaction that stores the results. ``now``: of the store's calendar."""
-    insert(connection, f"judged ({_JUDGED})", [(*astuple(each), now) for each in judged])
 
 
 def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") -> list[tuple[JudgedRow, bool]]:

@@ -257,22 +257,12 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
     return b"".join(bytes((len(item),)) + item for item in sorted(ids))
 
 
-def unpack_ids(blob: bytes) -> frozenset[bytes]:
-    ids, at = set(), 0
-    while at < len(blob):
-        size = blob[at]
-        ids.add(blob[at + 1 : at + 1 + size])
-        at += 1 + size
-    return frozenset(ids)
-
-
 def decided(row: Sequence[Any]) -> Decided:
     """Reads what is remembered of a decided trace from its row; a tombstone, which has no chunks, is final."""
-    revision, final, known, chunks, size = row
-    return Decided(revision, unpack_ids(known), tuple(orjson.loads(chunks)), size, bool(final) or not known)
-
-
-def stored_series(row: tuple[str, str, str, int, int, float, str, str, float | None]) -> StoredSeries:
-    """Reads a series from its row."""
-    exemplars = {int(index): tuple(found) for index, found in orjson.loads(row[7]).items()}
-    return StoredSeries(*row[:6], tuple(orjson.loads(row[6])), exemplars, row[8])
+    revision, final, packed, chunks, size = row
+    ids, at = set(), 0
+    while at < len(packed):  # see :func:`pack_ids`
+        end = at + 1 + packed[at]
+        ids.add(packed[at + 1 : end])
+        at = end
+    return Decided(revision, frozenset(ids), tuple(orjson.loads(chunks)), size, bool(final) or not packed)

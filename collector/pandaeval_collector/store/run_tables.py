@@ -121,11 +121,8 @@ class RunReads:
     def next(self) -> RunRow | None:
         """Returns the run to go on with: one that is running, else the oldest that is queued."""
         for state in ("running", "queued"):
-            row = (
-                self._reader()
-                .execute(f"SELECT {RUN} FROM runs WHERE state = ? ORDER BY no LIMIT 1", (state,))  # noqa: S608
-                .fetchone()
-            )
+            query = f"SELECT {RUN} FROM runs WHERE state = ? ORDER BY no LIMIT 1"  # noqa: S608
+            row = self._reader().execute(query, (state,)).fetchone()
             if row is not None:
                 return RunRow(*row)
         return None
@@ -177,15 +174,9 @@ class RunReads:
         self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
     ) -> tuple[list[bytes], int | None]:
         """Returns a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
-        rows = (
-            self._reader()
-            .execute(
-                """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
-               ORDER BY seq LIMIT ?""",
-                (no, after, metric, metric, limit + 1),
-            )
-            .fetchall()
-        )
+        query = """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
+                   ORDER BY seq LIMIT ?"""
+        rows = self._reader().execute(query, (no, after, metric, metric, limit + 1)).fetchall()
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
@@ -222,9 +213,6 @@ class RunReads:
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
         """Returns the JSON object of one result of a run."""
-        row = (
-            self._reader()
-            .execute("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", (no, metric, about))
-            .fetchone()
-        )
+        query = "SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?"
+        row = self._reader().execute(query, (no, metric, about)).fetchone()
         return None if row is None else bytes(row[0])

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.run_rows import ENDED, MOST_WAITING, RUN, FullError, KeyTakenError, RunRow
-from pandaeval_collector.store.run_tables import RunReads, insert
+from pandaeval_collector.store.run_rows import ENDED, MOST_WAITING, RUN, FullError, KeyTakenError, RunBatch, RunRow
+from pandaeval_collector.store.run_tables import RunReads, add, insert
 from pandaeval_collector.store.writer import Writer
 
 
@@ -138,3 +138,7 @@ class RunTable(RunReads):
             connection.execute("UPDATE runs SET total = total + ?, planned = ? WHERE no = ?", (max(0, added), upto, no))
 
         return self._writer.submit(work)
+
+    def add(self, batch: RunBatch) -> Future[None]:
+        """Files a batch, with what it cost."""
+        return self._writer.submit(lambda connection: add(connection, [batch]))

@@ -33,11 +33,8 @@ class ScheduleReads:
 
     def newest_run(self, id_: str) -> RunRow | None:
         """Returns the run that a schedule started last."""
-        row = (
-            self._reader()
-            .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608
-            .fetchone()
-        )
+        query = f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1"  # noqa: S608
+        row = self._reader().execute(query, (id_,)).fetchone()
         return None if row is None else RunRow(*row)
 
 
@@ -79,18 +76,16 @@ class Schedules(ScheduleReads):
             lambda connection: connection.execute(statement, (paused, paused, now, id_)).rowcount > 0
         )
 
-    def fire(self, id_: str, now: float, body: Callable[[bytes, float, float], bytes]) -> Future[RunRow | None]:
-        """Queues a run of what was decided since the schedule fired last, and notes that, in one transaction. ``body``:
-        makes what is asked for from the schedule's body and the two times. The future holds ``None`` for a schedule
-        that was removed."""
+    def fire(self, id_: str, body: bytes, now: float, until: float) -> Future[RunRow | None]:
+        """Queues a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
+        and notes that, in one transaction. ``body``: what is asked for. The future holds ``None`` for a schedule that
+        was removed."""
 
         def work(connection: sqlite3.Connection) -> RunRow | None:
-            row = connection.execute("SELECT body, seen FROM schedules WHERE id = ?", (id_,)).fetchone()
-            if row is None:
+            statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
+            if not connection.execute(statement, (now, until, id_)).rowcount:
                 return None
-            until = self._clock.calendar()
-            connection.execute("UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?", (now, until, id_))
-            return insert(connection, body(bytes(row[0]), row[1], until), until, schedule=id_)
+            return insert(connection, body, until, schedule=id_)
 
         return self._writer.submit(work)
 

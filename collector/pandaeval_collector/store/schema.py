@@ -343,8 +343,3 @@ def version_of(connection: sqlite3.Connection, file: Path) -> int:
             "(what was scored is in the sinks, and `pandaeval store export` of that version takes the spans out)"
         )
     return version
-
-
-def make_tables(connection: sqlite3.Connection) -> None:
-    """Makes the tables of a new file, all or none."""
-    connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")

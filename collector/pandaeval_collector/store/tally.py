@@ -15,7 +15,7 @@ import orjson
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_series
+from pandaeval_collector.store.rows import SeriesRow, StoredSeries
 from pandaeval_collector.store.writer import Writer
 
 Scan = Callable[[], AbstractContextManager[sqlite3.Connection]]
@@ -73,7 +73,12 @@ def page(connection: sqlite3.Connection, reader: str, name: str, after: str, lim
             FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
         (after, name, limit),
     )
-    return [stored_series(row) for row in rows.fetchall()]
+    series = []
+    for key, name, attributes, start_ns, count, total, buckets, exemplars, zero_at in rows.fetchall():
+        shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
+        counts = tuple(orjson.loads(buckets))
+        series.append(StoredSeries(key, name, attributes, start_ns, count, total, counts, shown, zero_at))
+    return series
 
 
 def note_zeros(connection: sqlite3.Connection, reader: str, keys: Sequence[str], now: float) -> None:

@@ -21,14 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.config import Config
-from pandaeval_collector.drill.drill import Drill, chosen_faults
-from pandaeval_collector.drill.fault import faults
-from pandaeval_collector.drill.faults.telemetry import since_the_last_user
-from pandaeval_collector.drill.raw import RawTrace
-from pandaeval_collector.drill.tally import NoticedShare, Tally
-from pandaeval_collector.receivers.files import BadLine, Input, Request
+from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_lab.drill.drill import Drill, chosen_faults
+from pandaeval_lab.drill.fault import faults
+from pandaeval_lab.drill.faults.telemetry import since_the_last_user
+from pandaeval_lab.drill.raw import RawTrace
+from pandaeval_lab.drill.tally import NoticedShare, Tally
+from pandaeval_lab.replay.files import BadLine, Input, Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 
 SHARED = Path(__file__).parents[4] / "shared"
 LABELS = {
@@ -74,16 +76,16 @@ def drilled(name: str, most: int, history_off: bool, named: list[str] | None) ->
     scorer = evaluator(settings)
     good = successful(name)
     chosen = chosen_faults(named or (["value"] if history_off else None), faults())
-    with Drill(
-        lambda files, where: replay(files, scorer, where=where),
-        chosen,
-        most,
-        good=lambda trace_id, session: good is None or session in good,
-        rules=close_rules(settings),
-    ) as drill:
+    with TraceFiles(close_rules(settings)) as files:
         for request in requests(name):
-            drill.files.add(without_history(request) if history_off else request)
-        return drill.run()
+            files.add(without_history(request) if history_off else request)
+        return Drill(
+            files,
+            lambda some, where: replay(some, scorer, where=where),
+            chosen,
+            most,
+            good=lambda trace_id, session: good is None or session in good,
+        ).run()
 
 
 def successful(name: str) -> set[str] | None:

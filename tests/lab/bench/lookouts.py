@@ -29,7 +29,6 @@ from _beside import measure
 from _table import table
 from starlette.applications import Starlette
 
-from pandaeval_collector.show.api.lookouts import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.finding import Finder
@@ -37,6 +36,7 @@ from pandaeval_collector.store.wanted import Wanted
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from support.api import Lookouts
 from support.many_traces import fill
 
 
@@ -102,7 +102,7 @@ def main() -> None:
             found = measure(folder.parent, asked, said.rate, said.rounds, said.seconds, said.readers)
             print(found.report(said.rate, said.readers))
             return
-        work = Work(store.jobs.counts, lambda: 0.0, page=PageWork({}, 10.0))
+        work = Work(store, page=PageWork({}, 10.0))
         lookouts = Lookouts(folder, work, None)
         try:
             asyncio.run(_measured(lookouts, said.times))

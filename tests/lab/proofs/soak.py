@@ -184,7 +184,7 @@ def _sample(collector: CollectorProcess) -> dict[str, float]:
     pid = collector.process.pid
     found = {"rss_mb": _rss_mb(pid), "fds": len(list(Path(f"/proc/{pid}/fd").iterdir()))}
     found["threads"] = len(list(Path(f"/proc/{pid}/task").iterdir()))
-    for name, module in (("judge", b"judge.worker"), ("reader", b"read_worker")):
+    for name, module in (("judge", b"judge.worker"), ("reader", b"reader_main")):
         found[f"{name}_rss_mb"] = round(sum(_rss_mb(child) for child in children_of(collector, module)), 2)
     found["store_mb"] = round(sum(file.stat().st_size for file in collector.data.glob("pandaeval.db*")) / 1e6, 2)
     return found

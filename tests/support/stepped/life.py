@@ -13,7 +13,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline

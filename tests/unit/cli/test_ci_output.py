@@ -13,11 +13,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
-from pandaeval_collector.cli._gates import GateOutcome, severity_gate
-from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_lab.cli._ci import add_summary, commands, wanted, write_junit
+from pandaeval_lab.cli._gates import GateOutcome, severity_gate
+from pandaeval_lab.cli._summary import Summary
 from support.reports import parsed
 
 HOSTILE = "a::error::b\n::set-env name=X::y%0A, | <b>`x`</b> [l](http://e) \x1b[31m \x00"
@@ -92,10 +92,10 @@ def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None
 
 def test_annotations_are_printed_where_the_runner_is_or_where_they_were_asked_for() -> None:
     runner = {"GITHUB_ACTIONS": "true"}
-    assert wanted(AnnotationTarget.auto, runner)
-    assert not wanted(AnnotationTarget.auto, {})
-    assert wanted(AnnotationTarget.github, {})
-    assert not wanted(AnnotationTarget.none, runner)
+    assert wanted("auto", runner)
+    assert not wanted("auto", {})
+    assert wanted("github", {})
+    assert not wanted("none", runner)
 
 
 def test_annotations_name_what_failed_and_content_cannot_make_commands() -> None:

@@ -6,8 +6,8 @@ import io
 import re
 from typing import Any
 
-from pandaeval_collector.cli._console import PlainConsole
-from pandaeval_collector.cli._top_view import view
+from pandaeval_collector.cli._output import PlainConsole
+from pandaeval_collector.cli.top import view
 
 HOSTILE = "ZQX\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj\u200b\r\n[red]AFTER[/red]"
 

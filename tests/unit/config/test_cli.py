@@ -117,9 +117,7 @@ def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_p
 def test_an_extra_that_the_start_would_miss(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, told: str
 ) -> None:
-    from pandaeval_collector.cli import _start_checks
-
-    monkeypatch.setattr(_start_checks, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: None if name == package else object())
     path = tmp_path / "config.yaml"
     path.write_text(text)
     out, err = run("config", "check", str(path))
@@ -130,12 +128,10 @@ def test_an_extra_that_the_start_would_miss(
 
 
 def test_files_that_the_start_would_miss(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pandaeval_collector.cli import _start_checks
-
     path, occupied = tmp_path / "config.yaml", tmp_path / "file"
     occupied.touch()
     path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine}}\n")
-    monkeypatch.setattr(_start_checks, "find_spec", lambda name: object())
+    monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: object())
     notes = run("config", "check", str(path))[1].splitlines()
     assert notes[0] == f'note: {path}:1:15 store.path: "{occupied}/data" cannot be made: {occupied} is no directory'
     access = os.access

@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
-from pandaeval_collector.drill.drill import Drill, chosen_faults
-from pandaeval_collector.drill.edits import Edit
-from pandaeval_collector.drill.fault import Fault, Subject, faults
-from pandaeval_collector.drill.tally import NoticedShare, Tally, drops
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
+from pandaeval_lab.drill.drill import Drill, chosen_faults
+from pandaeval_lab.drill.edits import Edit
+from pandaeval_lab.drill.fault import Fault, Subject, faults
+from pandaeval_lab.drill.tally import NoticedShare, Tally, drops
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.drilled import requests
 from support.embedder import WordEmbedder
 
@@ -29,10 +29,10 @@ NAMES = ["empty_answer", "exact_loop", "invented_identifier", "content_off", "fa
 def drilled(most: int = 50, names: list[str] | None = None, seed: int = 0) -> Tally:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     chosen = chosen_faults(names or NAMES, faults())
-    with Drill(lambda files, where: replay(files, evaluator, where=where), chosen, most, seed) as drill:
+    with TraceFiles() as files:
         for request in requests(COUNT):
-            drill.files.add(request)
-        return drill.run()
+            files.add(request)
+        return Drill(files, lambda some, where: replay(some, evaluator, where=where), chosen, most, seed).run()
 
 
 def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
@@ -62,10 +62,10 @@ def test_a_fault_that_raises_costs_no_other(error: BaseException) -> None:
 
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
     chosen = {"broken": Fault("value", "It raises.", raising), "empty_answer": faults()["empty_answer"]}
-    with Drill(lambda files, where: replay(files, evaluator, where=where), chosen, 50) as drill:
+    with TraceFiles() as files:
         for request in requests(COUNT):
-            drill.files.add(request)
-        tally = drill.run()
+            files.add(request)
+        tally = Drill(files, lambda some, where: replay(some, evaluator, where=where), chosen, 50).run()
     assert (tally.faults["broken"].n, tally.faults["empty_answer"].n) == (0, 2 * COUNT)
     assert dict(tally.faults["broken"].refused) == {f"the fault raised {type(error).__name__}": 2 * COUNT}
 

@@ -16,8 +16,9 @@ from typing import Any, Literal
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Patience, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement

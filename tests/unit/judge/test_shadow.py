@@ -10,8 +10,10 @@ import orjson
 import pytest
 
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.jobs import Attempts, Desks, Runner, StoredMemory, open_shadow
-from pandaeval_collector.jobs.shadow import as_judge
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import Desks, StoredMemory
+from pandaeval_collector.jobs.shadow import as_judge, open_shadow
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.compare import compared

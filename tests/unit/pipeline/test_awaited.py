@@ -12,7 +12,9 @@ import orjson
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.jobs.attempts import Attempts
+from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
 from pandaeval_collector.pipeline.pipeline import Pipeline

@@ -220,6 +220,13 @@ class TestSessionEnds:
         assert endings.decided(b"4") is None
         assert (endings._session_of, endings._undecided, endings._ending) == ({}, {}, set())
 
+    def test_a_session_ends_with_its_trace_though_more_of_that_comes(self) -> None:
+        endings = OpenSessions(Timing(), lambda ids: ())
+        endings.expect(b"1", "s")
+        assert not endings.may_end("s")
+        endings.expect(b"1", "s")
+        assert endings.decided(b"1") == "s"
+
 
 def _with_session(number: int) -> Sequence[MadeTrace]:
     return [trace for trace in made(10 * number) if trace.session is not None][:number]

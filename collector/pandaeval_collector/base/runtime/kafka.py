@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from pandaeval_collector.base.errors import UserError, installation
-from pandaeval_collector.base.section import EnvName, Section, Text
+from pandaeval_collector.base.section import EnvName, Section, Text, without
 
 _OURS = frozenset(
     {"bootstrap.servers", "group.id", "group.instance.id", "sasl.password", "enable.auto.commit", "auto.offset.reset"}
@@ -23,14 +23,7 @@ _OURS = frozenset(
 _QUIET_S, _PATIENCE_S = 30.0, 25.0
 
 
-def _options(given: Mapping[str, str]) -> Mapping[str, str]:
-    taken = sorted(_OURS & given.keys())
-    if taken:
-        raise ValueError(f"may not hold {taken[0]}, which the collector sets itself or has a key of its own for")
-    return given
-
-
-Options = Annotated[Mapping[Text, Text], AfterValidator(_options)]
+Options = Annotated[Mapping[Text, Text], without(_OURS, "collector")]
 
 
 class KafkaCluster(Section):

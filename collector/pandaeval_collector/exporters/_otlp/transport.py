@@ -10,11 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import grpc
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
+from pandaeval_collector.exporters._fields import pairs, repeated, tag
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 
@@ -152,8 +152,7 @@ class Envelope:
             "service.instance.id": instance_id,
             "service.version": VERSION,
         }
-        pairs = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in facts.items() if value]
-        self._resource = Resource(attributes=pairs).SerializeToString()
+        self._resource = repeated(tag(1), pairs(facts))  # ``Resource.attributes`` of ``opentelemetry-proto``
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:

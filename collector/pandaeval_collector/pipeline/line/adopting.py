@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
 from pandaeval_collector.pipeline.line.members import with_signals
@@ -13,8 +12,6 @@ from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, packed_contents
-
-_WHOLE = GrownSession(whole=True)
 
 
 class Adoption:
@@ -24,20 +21,21 @@ class Adoption:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric, reads in evaluator.dependent if reads.answers)
 
-    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, GrownSession]:
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
         """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
         scored for good. Of several messages about one trace the last counts. Returns the sessions that are to be
-        compared."""
+        compared, see :attr:`Decision.grown`."""
         newest = _last_words(handed)
         before = self._store.left_behind(newest)
-        grown: dict[str, GrownSession] = {}
+        grown: dict[str, int] = {}
         runs: list[Run] = []
         again: list[tuple[SessionTraceRow, SessionTraceRow]] = []
         gone: list[SessionTraceRow] = []
         for trace_id, each in newest.items():
             old = before.get(trace_id)
             if each.left:
-                grown.update(dict.fromkeys(self._known(each.row.session_id), _WHOLE))
+                if self._store.session_is_open(each.row.session_id) is not None:
+                    grown[each.row.session_id] = 0
                 if old is not None and old.session_id == each.row.session_id:
                     gone.append(old)
             elif old is not None and _is_same(old, each.row):
@@ -49,50 +47,36 @@ class Adoption:
         self._enter(runs, gone, grown, changes)
         changes.touched.update(grown)
         for known, new in again:
-            self._retell(known, new, changes)
-        self._keep_closed(handed, grown, changes)
-        return grown
+            # A judge answered, the trace itself is the same. Signals that come of comparing it or reading it again are
+            # kept, as only this collector knows them.
+            told = unpack(new.body)
+            ours = self._compared.union(told.unsettled)
+            row = with_signals(known, {name: each for name, each in told.signals.items() if name not in ours})
+            changes.session_traces.append(row)
+            changes.touched.update({row.session_id} - {""})
+        done = {each.row.session_id for each in handed if each.is_done}
+        done -= {each.row.session_id for each in handed if not each.is_done}
+        changes.touched -= done
+        changes.elsewhere |= done
+        return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _enter(
-        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, GrownSession], changes: WriteSet
+        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, int], changes: WriteSet
     ) -> None:
         runs.sort(key=lambda run: run.member.order)
         for run in runs:
             changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
         placed, places = self._sessions.place(runs)
         places.moved += [(row, None) for row in gone]
-        added: dict[str, GrownSession] = {}
+        added: dict[str, int] = {}
         for run in placed:
             if run.unit.session_id is not None and run.unit.trace_id not in places.before:
-                agents = frozenset({run.unit.agent} if run.member.facts.said else ())
-                new = GrownSession(run.member.start_ns, agents)
-                known = added.get(run.unit.session_id)
-                added[run.unit.session_id] = new if known is None else known.merged(new)
+                added.setdefault(run.unit.session_id, run.member.start_ns)  # runs are ordered by start
         moved = {session for row, session in places.moved for session in (row.session_id, session)}
         moved |= {row.session_id for row in places.before.values()}
         moved |= {run.unit.session_id for run in placed if run.unit.trace_id in places.before}
         for session_id in self._sessions.enter(placed, places, changes):
-            grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
-
-    def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
-        """Updates the signals of a known member: a judge answered, the trace itself is the same. Signals that come of
-        comparing it or reading it again are kept, as only this collector knows them."""
-        told = unpack(new.body)
-        ours = self._compared.union(told.unsettled)
-        row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
-        changes.session_traces.append(row)
-        changes.touched.update({row.session_id} - {""})
-
-    def _known(self, session_id: str) -> set[str]:
-        return set() if self._store.session_is_open(session_id) is None else {session_id}
-
-    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, GrownSession], changes: WriteSet) -> None:
-        done = {each.row.session_id for each in handed if each.is_done}
-        done -= {each.row.session_id for each in handed if not each.is_done}
-        changes.touched -= done
-        changes.elsewhere |= done
-        for session_id in done:
-            grown.pop(session_id, None)
+            grown[session_id] = 0 if session_id in moved else added.get(session_id, 0)
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:

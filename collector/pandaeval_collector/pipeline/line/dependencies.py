@@ -22,9 +22,8 @@ from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.metric import EarlierOutput, TraceMetric
+from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.store import StoreReader
-from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
 """Characters of a failed result's reason that are kept for the reason of its session."""
@@ -32,7 +31,7 @@ _NOT_KEPT = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so
 
 
 @dataclass(slots=True)
-class Filing:
+class FiledRun:
     """A run that is being filed, with all of its results."""
 
     run: Run
@@ -58,7 +57,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Reading:
+class DueReading:
     """A metric is to be evaluated of a trace with others. ``others``: their indices in the stretch, in order;
     ``evidence``: the digest of all of them."""
 
@@ -74,48 +73,43 @@ class Reading:
 
 
 class _Rule:
-    """How one metric reads other traces. ``tells_session``: its result is a signal of the trace for session metrics."""
+    """How one metric reads other traces. ``end``: ends the text of which a digest is made; ``tells_session``: its
+    result is a signal of the trace for session metrics."""
 
+    end: tuple[str, ...] = ()
     tells_session = True
 
-    def __init__(self, metric: TraceMetric, most: int, evaluator: Evaluator, store: StoreReader) -> None:
-        self.metric, self.most, self._evaluator, self._store = metric, most, evaluator, store
+    def __init__(self, metric: TraceMetric, reads: SessionReads, evaluator: Evaluator, store: StoreReader) -> None:
+        self.metric, self.reads, self.most = metric, reads, reads.later or reads.earlier
+        self._evaluator, self._store = evaluator, store
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
         """Returns the indices of the traces that are read with one; ``None``: the metric reads none for it."""
         raise NotImplementedError
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         """Evaluates the metric; ``None``: nothing better than what stands can be said. ``run``: of the trace, if it is
         being filed."""
         raise NotImplementedError
 
-    def suffices(self, newest: Sequence[Member], start_ns: int, agents: Collection[str], unsettled: bool) -> bool:
-        """See :meth:`Dependencies.suffices`."""
-        return sum(member.start_ns < start_ns for member in newest) >= self.most
-
-    def prepare(self, readings: Sequence[Reading]) -> None:
+    def prepare(self, readings: Sequence[DueReading]) -> None:
         """Called with all readings that are due, before the first is evaluated."""
 
-    def evidence(self, member: Member, others: Sequence[Member]) -> str:
-        """Returns the digest of a trace and those that are read with it."""
-        return _digest([member.facts.digest, *(f"{each.trace_id}:{each.facts.digest}" for each in others)])
-
-    def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[Reading]:
+    def due(self, stretch: Stretch, fresh: Collection[str]) -> Iterator[DueReading]:
         """Yields the readings of ``fresh`` traces, and of older ones where what is read has changed."""
         members = stretch.members
-        for index in range(self.since(stretch), len(members)):
+        for index in range(0 if self.reads.later else stretch.since, len(members)):
             member = members[index]
             others = self.others(members, index)
-            if others is None:
+            if others is None or member.facts.evidence is None:  # it is compared when its turn comes
                 continue
-            evidence = self.evidence(member, [members[at] for at in others])
-            if member.trace_id in fresh or (member.facts.evidence or {}).get(self.metric.name) != evidence:
-                yield Reading(stretch, member, others, evidence)
-
-    def since(self, stretch: Stretch) -> int:
-        """Returns the index of the first trace for which what is read may have changed."""
-        return stretch.since
+            read = [f"{members[at].trace_id}:{members[at].facts.digest}" for at in others]
+            evidence = member.facts.digest
+            if read or self.end:
+                used = ";".join([evidence, *read, *self.end])
+                evidence = hashlib.blake2b(used.encode(), digest_size=16).hexdigest()
+            if member.trace_id in fresh or member.facts.evidence.get(self.metric.name) != evidence:
+                yield DueReading(stretch, member, others, evidence)
 
 
 class _Answers(_Rule):
@@ -129,21 +123,14 @@ class _Answers(_Rule):
         backwards = (at for at in range(index - 1, -1, -1) if members[at].precedes(facts.agent, start_ns, embedder))
         return [*islice(backwards, self.most)][::-1]
 
-    def evidence(self, member: Member, others: Sequence[Member]) -> str:
-        return super().evidence(member, others) if others else member.facts.digest
-
-    def suffices(self, newest: Sequence[Member], start_ns: int, agents: Collection[str], unsettled: bool) -> bool:
-        embedder = self._evaluator.embedder.id
-        return all(sum(each.precedes(agent, start_ns, embedder) for each in newest) >= self.most for agent in agents)
-
-    def prepare(self, readings: Sequence[Reading]) -> None:
+    def prepare(self, readings: Sequence[DueReading]) -> None:
         """Unpacks the vectors and words of all answers at once: numpy takes as long for a few rows as for one."""
         embedder = self._evaluator.embedder.id
         used = [member for each in readings for member in each.read]
         used += [each.member for each in readings if each.member.facts.embedder == embedder]
         unpack_answers(list({id(member): member for member in used}.values()))
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         member, first = reading.member, reading.stretch.first
         earlier = tuple(
             EarlierOutput(each.trace_id, first + at, *each.direction_and_words())
@@ -158,29 +145,26 @@ class _Answers(_Rule):
 class _Before(_Rule):
     """Reads a trace again with what the earlier traces of its session held, where that may change what was found."""
 
+    end = ("",)
+
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
         is_open = self.metric.name in members[index].facts.unsettled
         return range(max(0, index - self.most), index) if is_open else None
 
-    def evidence(self, member: Member, others: Sequence[Member]) -> str:
-        return _digest([member.facts.digest, *(f"{each.trace_id}:{each.facts.digest}" for each in others), ""])
-
-    def suffices(self, newest: Sequence[Member], start_ns: int, agents: Collection[str], unsettled: bool) -> bool:
-        return not unsettled or super().suffices(newest, start_ns, agents, unsettled)
-
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result] | None:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         member = reading.member
-        trace = self._kept(member, reading.stretch.session_id) if run is None else run.trace
+        if run is None:
+            session_id = reading.stretch.session_id
+            trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
+            trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
+        else:
+            trace = run.trace
         if trace is None:
             was_read = self.metric.name in (member.facts.evidence or ())
             return None if was_read else self._evaluator.said_of(self.metric.key, unit, _NOT_KEPT)
         responses = frozenset(id_ for each in reading.read for id_ in each.facts.responses)
         known = before([each.held for each in reading.read], responses)
         return self._evaluator.with_others(self.metric, trace, unit, before=known)
-
-    def _kept(self, member: Member, session_id: str) -> Trace | None:
-        trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
-        return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
 
 class _Recovery(_Rule):
@@ -189,9 +173,6 @@ class _Recovery(_Rule):
 
     tells_session = False
 
-    def since(self, stretch: Stretch) -> int:
-        return 0
-
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
         signal = members[index].facts.signals.get(self.metric.name)
         tool = signal.get("lost") if signal is not None and signal["value"] == HONEST else None
@@ -199,7 +180,7 @@ class _Recovery(_Rule):
         by = next((at for at in later if tool in members[at].facts.done), None)
         return None if by is None else (by,)
 
-    def results(self, reading: Reading, unit: Unit, run: Run | None) -> list[Result]:
+    def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         signal, [by] = reading.member.facts.signals[self.metric.name], reading.read
         tool = signal["lost"]
         metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
@@ -216,32 +197,49 @@ class Dependencies:
         self._rules: list[_Rule] = []
         for metric, reads in evaluator.dependent:
             kind = _Recovery if reads.later else _Answers if reads.answers else _Before
-            self._rules.append(kind(metric, reads.later or reads.earlier, evaluator, store))
+            self._rules.append(kind(metric, reads, evaluator, store))
 
-    def suffices(self, newest: Sequence[Member], start_ns: int, agents: Collection[str]) -> bool:
+    def suffices(self, newest: Sequence[Member], start_ns: int) -> bool:
         """Returns whether ``newest``, the newest members of a session, include all that is read with its traces from
-        ``start_ns`` on; new ones are of ``agents``, or among them."""
+        ``start_ns`` on, the new ones among them."""
         later = [member for member in newest if member.start_ns >= start_ns]
-        unsettled = any(member.facts.unsettled for member in later)
-        agents = {*agents, *(member.facts.agent for member in later if member.facts.said)}
-        return all(rule.suffices(newest, start_ns, agents, unsettled) for rule in self._rules)
+        before = len(newest) - len(later)
+        agents = {member.facts.agent for member in later if member.facts.said}
+        is_unsettled, embedder = any(member.facts.unsettled for member in later), self._evaluator.embedder.id
+        for rule in self._rules:
+            if rule.reads.answers:
+                preceding = [sum(each.precedes(agent, start_ns, embedder) for each in newest) for agent in agents]
+                if min(preceding, default=rule.most) < rule.most:
+                    return False
+            elif before < rule.most and (is_unsettled or not rule.reads.again):
+                return False
+        return before > 0
 
-    def score(self, stretches: Sequence[Stretch], batch: Mapping[str, Filing]) -> list[Result]:
+    def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
         """Evaluates what is due in some sessions, and marks the members that have to be stored again. Adds the results
         of traces in the batch to those that are being filed there, and returns the others."""
         again: list[Result] = []
+        for stretch in stretches:
+            for member in stretch.members[stretch.since :]:
+                if member.facts.evidence is None:
+                    member.facts.evidence, member.changed = {}, True
+                    if member.facts.revision > 1 and member.trace_id not in batch:
+                        again += self._settled(member, stretch.session_id)
         for rule in self._rules:
             due = [reading for stretch in stretches for reading in rule.due(stretch, batch)]
             rule.prepare(due)
             for reading in due:
                 again += self._score(rule, reading, batch.get(reading.member.trace_id))
-        for stretch in stretches:
-            for member in stretch.members[stretch.since :]:
-                if member.facts.evidence is None:
-                    member.facts.evidence, member.changed = {}, True
         return again
 
-    def _score(self, rule: _Rule, reading: Reading, filing: Filing | None) -> list[Result]:
+    def _settled(self, member: Member, session_id: str) -> list[Result]:
+        """Takes back what was said with earlier traces of an older revision that another collector decided, where the
+        newest is not read with them, and that collector has nothing to say of it either."""
+        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
+        unit = unit_again(member, session_id, member.facts.digest)
+        return taken_back(self._store, self._evaluator, unit, [], among=names)
+
+    def _score(self, rule: _Rule, reading: DueReading, filing: FiledRun | None) -> list[Result]:
         member, name = reading.member, rule.metric.name
         if filing is not None:
             unit = filing.run.unit.with_evidence(reading.evidence)
@@ -266,21 +264,17 @@ class Dependencies:
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
     """Returns the results of traces as their session is told them, by metric."""
-    of_traces = [each for each in results if each.unit.level == "trace" and each.is_verdict]
-    values = evaluator.signal_values(of_traces) if of_traces else ()
-    return {result.metric: _signal(result, value) for result, value in zip(of_traces, values, strict=True)}
-
-
-def _signal(result: Result, value: float | None) -> SignalFacts:
-    if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
-        return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
-    signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
-    if result.success is False and result.finding.reason:
-        signal["said"] = cut(result.finding.reason, _SAID_CHARS)
-    if lost := result.finding.metadata.get("lost_tool"):
-        signal["lost"] = lost
-    return signal
-
-
-def _digest(used: Iterable[str]) -> str:
-    return hashlib.blake2b(";".join(used).encode(), digest_size=16).hexdigest()
+    signals: dict[str, SignalFacts] = {}
+    for result in results:
+        if result.unit.level != "trace" or not result.is_verdict:
+            continue
+        if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
+            signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
+            continue
+        value = evaluator.signal_value(result)
+        signal = signals[result.metric] = {"outcome": result.outcome, "value": value, "why": result.why}
+        if result.success is False and result.finding.reason:
+            signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        if lost := result.finding.metadata.get("lost_tool"):
+            signal["lost"] = lost
+    return signals

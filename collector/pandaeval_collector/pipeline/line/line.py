@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.pipeline.decision import GrownSession
 from pandaeval_collector.pipeline.line.adopting import Adoption
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.handed import Handed
@@ -106,7 +105,7 @@ class Line:
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
-    def compare(self, grown: Mapping[str, GrownSession]) -> Conclusion:
+    def compare(self, grown: Mapping[str, int]) -> Conclusion:
         """Compares the members that were adopted into ``grown`` sessions with the earlier ones there."""
         decision = Conclusion()
         with self._store.snapshot():

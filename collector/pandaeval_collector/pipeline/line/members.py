@@ -245,21 +245,19 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
-    signals = {name: _signal(signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
+    signals = {
+        name: SessionSignal(
+            signal["outcome"],
+            signal.get("value"),
+            signal.get("why"),
+            signal.get("said", ""),
+            signal.get("lost", ""),
+            signal.get("older", False),
+        )
+        for name, signal in facts.signals.items()
+    }
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
-
-
-def _signal(facts: SignalFacts) -> SessionSignal:
-    """Reads what this version knows of a signal: a newer one may have written more."""
-    return SessionSignal(
-        facts["outcome"],
-        facts.get("value"),
-        facts.get("why"),
-        facts.get("said", ""),
-        facts.get("lost", ""),
-        facts.get("older", False),
-    )
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.pipeline.decision import GrownSession
-from pandaeval_collector.pipeline.line.dependencies import Dependencies, Filing, Stretch, signals_of
+from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRun, Stretch, signals_of
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
     Member,
     from_row,
     to_row,
-    unit_again,
     with_its_signals,
     with_signals,
 )
-from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
@@ -56,15 +53,23 @@ class SessionPlaces:
         """Puts runs into their sessions, and compares again every answer whose predecessors changed. Returns the
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
-        batch = {run.unit.trace_id: Filing(run, [*run.results]) for run in runs}
+        batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         sessions, left = self._sessions(runs, places, changes)
         came = self._came(places, left, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
         added = {id_: [self.member(run, places) for run in some] for id_, some in sessions.items()}
         near = sessions.keys() - left - came.keys()
-        near = {id_ for id_ in near if all(_is_new(run, places) for run in sessions[id_])}
-        grown = {id_: GrownSession(whole=True) for id_ in {*sessions, *left, *came}}
-        grown |= {id_: GrownSession(min(member.start_ns for member in added[id_])) for id_ in near}
+        # Those that cannot hold the new runs yet.
+        near = {
+            id_
+            for id_ in near
+            if all(
+                run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
+                for run in sessions[id_]
+            )
+        }
+        grown = dict.fromkeys({*sessions, *left, *came}, 0)
+        grown |= {id_: added[id_][0].start_ns for id_ in near}
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _NEAR, added):
@@ -90,27 +95,16 @@ class SessionPlaces:
         changes.touched |= grown
         return grown
 
-    def compare(self, grown: Mapping[str, GrownSession], changes: WriteSet) -> list[Result]:
+    def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
         """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
-        settled: list[Result] = []
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _GROWN):
                 for member in members:
                     member.changed = member.facts.evidence is None
-                    if member.changed and member.facts.revision > 1:
-                        settled.extend(self._settled(member, session_id))
-                yield Stretch.of(session_id, first, members, whole=grown[session_id].whole)
+                yield Stretch.of(session_id, first, members, whole=not grown[session_id])
 
-        again = self._compare(stretches(), {}, changes)
-        return settled + again
-
-    def _settled(self, member: Member, session_id: str) -> list[Result]:
-        """Takes back what was said with earlier traces of an older revision that another collector decided, where the
-        newest is not read with them, and that collector has nothing to say of it either."""
-        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
-        unit = unit_again(member, session_id, member.facts.digest)
-        return taken_back(self._store, self._evaluator, unit, [], among=names)
+        return self._compare(stretches(), {}, changes)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
@@ -179,7 +173,7 @@ class SessionPlaces:
 
     def _read(
         self,
-        grown: Mapping[str, GrownSession],
+        grown: Mapping[str, int],
         sizes: Sequence[int],
         added: Mapping[str, Sequence[Member]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, int, list[Member]]]:
@@ -187,12 +181,12 @@ class SessionPlaces:
         session of thousands of traces is not read for each new one. So many are read as ``sizes`` says, the next number
         where they do not suffice, then all. ``added``: new members that are not stored yet."""
         near: dict[str, tuple[int, list[Member]]] = {}
-        wanted = {session_id for session_id, each in grown.items() if not each.whole}
+        wanted = {session_id for session_id, start_ns in grown.items() if start_ns}
         for newest in sizes:
             for session_id, (size, rows) in self._store.newest_traces(wanted, newest).items() if wanted else ():
-                members, each = [from_row(row) for row in rows], grown[session_id]
+                members = [from_row(row) for row in rows]
                 known = [*members, *added.get(session_id, ())]
-                if size <= newest or self._dependencies.suffices(known, each.start_ns, each.agents):
+                if size <= newest or self._dependencies.suffices(known, grown[session_id]):
                     near[session_id] = size - len(members), members
             wanted -= near.keys()
         for session_id in sorted(grown):
@@ -201,7 +195,7 @@ class SessionPlaces:
             else:
                 yield session_id, 0, [from_row(row) for row in self._store.session_traces(session_id)]
 
-    def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, Filing], changes: WriteSet) -> list[Result]:
+    def _compare(self, stretches: Iterable[Stretch], batch: Mapping[str, FiledRun], changes: WriteSet) -> list[Result]:
         """Evaluates what depends on other traces of its session, and adds the changed members to ``changes``. Returns
         the results of traces that are not in the batch."""
         again: list[Result] = []
@@ -224,11 +218,6 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
             some = []
     if some:
         yield some
-
-
-def _is_new(run: Run, places: Places) -> bool:
-    """Returns whether the session of a run cannot hold it yet."""
-    return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:

@@ -45,13 +45,15 @@ class PartitionLedger:
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Notes a message about a trace. Returns whether it is to be taken: not if another collector has decided the
         trace."""
-        extent = self._read.extents.get(trace_id)
-        if extent is None:
-            extent = self._read.extents[trace_id] = Extent(offset, offset)
-        extent.first, extent.last = min(extent.first, offset), max(extent.last, offset)
+        extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.elsewhere or offset < self._read.settled_below
-        self._changed.add(trace_id)
         return not extent.elsewhere
+
+    def _extent(self, trace_id: bytes, offset: int) -> Extent:
+        extent = self._read.extents.setdefault(trace_id, Extent(offset, offset))
+        extent.first, extent.last = min(extent.first, offset), max(extent.last, offset)
+        self._changed.add(trace_id)
+        return extent
 
     def passed(self, offset: int) -> None:
         """Notes that the message at an offset was dealt with."""
@@ -97,10 +99,6 @@ class SessionLedger(PartitionLedger):
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Notes a message about a session. Returns whether the session is still to be scored because of it."""
-        extent = self._read.extents.get(trace_id)
-        if extent is None:
-            extent = self._read.extents[trace_id] = Extent(offset, offset)
-        extent.first, extent.last = min(extent.first, offset), max(extent.last, offset)
+        extent = self._extent(trace_id, offset)
         extent.elsewhere = extent.last < self._read.settled_below
-        self._changed.add(trace_id)
         return offset >= self._read.settled_below

@@ -212,4 +212,4 @@ class Partitions:
 
     def claims(self) -> dict[int, PartitionClaim]:
         """Returns what is to be committed to Kafka for each partition."""
-        return {n: PartitionClaim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}
+        return {number: claim for number, claim in self._claims.items() if claim.replay >= 0}

@@ -14,14 +14,14 @@ from pandaeval_collector.scoring.metric.contexts import (
     TraceSummary,
     TurnContext,
 )
-from pandaeval_collector.scoring.metric.declaration import Metric, Reads, SessionMetric, TraceMetric, TurnMetric
+from pandaeval_collector.scoring.metric.declaration import Metric, SessionMetric, SessionReads, TraceMetric, TurnMetric
 
 __all__ = [
     "EarlierOutput",
     "Metric",
-    "Reads",
     "SessionContext",
     "SessionMetric",
+    "SessionReads",
     "SessionSignal",
     "SessionView",
     "Texts",

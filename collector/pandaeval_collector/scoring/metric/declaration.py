@@ -83,7 +83,7 @@ _JUDGED = frozenset({Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FA
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class SessionReads:
     """Which other traces of its session a metric of level trace reads. Whenever one of them changes, it is evaluated
     anew. ``earlier``: so many before it. ``answers``: of these, the newest in which the same agent had answered before
     the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure."""
@@ -130,7 +130,7 @@ class Metric(Generic[S, C]):
     later."""
     texts: Callable[[S], Sequence[str]] | None = None
     """What has to be embedded before ``evaluate`` is called."""
-    reads: Reads | None = None
+    reads: SessionReads | None = None
     """Of level trace: which other traces of its session it reads."""
     unsettled: Callable[[S, Finding | None], bool] | None = None
     """Of level trace: whether a finding could be another one with what the session's earlier traces held. If so it is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,8 +27,8 @@ from pandaeval_collector.store.run_tables import RunReads
 from pandaeval_collector.store.schedules import ScheduleReads
 
 
-def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | None = None) -> FastAPI:
-    """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: gives the collector's runs, for
+def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
+    """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: the collector's, for
     operations that change something; ``None`` where there are none."""
     app = FastAPI(
         title="pandaeval",

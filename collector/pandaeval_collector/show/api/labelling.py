@@ -11,13 +11,14 @@ from fastapi import FastAPI, Query, Request, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
+from pandaeval_collector.labels.files import about
+from pandaeval_collector.labels.queue import Queue, drawn_next, metric_to_label
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.trials.labels.files import about
-from pandaeval_collector.trials.labels.queue import draw, metric_to_label
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
 
@@ -32,7 +33,7 @@ MetricKey = Annotated[str | None, Query(max_length=500, description="About this 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
-    names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
+    names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @app.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
     async def listed(
@@ -53,19 +54,22 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
 
         return await reads.fresh(read)
 
-    if (drawing := work.drawing) is not None:
-
-        @app.post(
-            "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
-        )
-        async def draw_next(asked: DrawBody) -> Drawn:
-            try:
-                return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
-            except UserError as error:
-                raise ProblemError(422, str(error)) from error
-
-    if (annotate := work.annotate) is None:
+    if (store := work.store) is None:
         return
+
+    @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
+    async def draw_next(asked: DrawBody) -> Drawn:
+        def read() -> tuple[str, Queue]:
+            connection = store.people.reader()
+            key = metric_to_label(connection, asked.metric, names, "metric")
+            return key, drawn_next(connection, key, asked.agent, asked.n)
+
+        try:
+            key, queue = await reads.run(read)
+        except UserError as error:
+            raise ProblemError(422, str(error)) from error
+        await asyncio.wrap_future(store.people.keep_draws(queue.chances, time.time()))
+        return _drawn(key, queue)
 
     @app.post(
         "/annotations",
@@ -77,15 +81,13 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
         try:
-            fates = await asyncio.wrap_future(annotate([label]))
+            fates = await asyncio.wrap_future(store.people.put([label], time.time()))
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
 
-def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
-    key = metric_to_label(connection, asked.metric, names, "metric")
-    found = draw(connection, key, asked.agent, asked.n, time.time())
+def _drawn(key: str, queue: Queue) -> Drawn:
     of_traces = key.startswith("trace.")
     items = [
         ToLabel(
@@ -94,9 +96,9 @@ def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) 
             agent=each.run.agent,
             probability=each.probability,
         )
-        for each in found.drawn
+        for each in queue.drawn
     ]
-    return Drawn(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
+    return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:

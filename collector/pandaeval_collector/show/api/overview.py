@@ -71,10 +71,10 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
 
     @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
-        raised = await reads.run(work.component_errors)
+        raised = await work.component_errors()
 
         def read() -> Overview:
-            names, page = reads.finder.names(), work.page
+            names, page, store = reads.finder.names(), work.page, work.store
             rates = _rates(reads.finder.counters(_COUNTER))
             return Overview(
                 rates=rates,
@@ -83,8 +83,8 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
                 services=names["service"],
                 environments=names["environment"],
                 judge=work.judge,
-                jobs=work.jobs(),
-                spent_usd=work.spent(),
+                jobs={} if store is None else store.jobs.counts(),
+                spent_usd=0.0 if store is None else store.spending.spent(store.spending.today(time.time())),
                 daily_usd=work.daily_usd,
                 component_errors=_errors(raised),
                 can=can(),
@@ -98,11 +98,16 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
     @app.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
         names = [name for name in MetricShape.model_fields if name != "threshold"]
-        shown = [
-            MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
-            for each, threshold in work.metrics
-        ]
-        return await reads.answer(request, lambda: Metrics(shown))
+
+        def read() -> Metrics:
+            return Metrics(
+                [
+                    MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
+                    for each, threshold in work.metrics()
+                ]
+            )
+
+        return await reads.answer(request, read)
 
 
 def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:

@@ -85,7 +85,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunReads, names: Names)
         return await reads.run(read)
 
 
-def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> None:
+def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Runs, names: Names) -> None:
     """Adds the operations that start and change runs, for a collector that works on runs."""
 
     @app.post(
@@ -96,12 +96,12 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Callable[[],
     )
     async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
         try:
-            spec = body.spec(runs().config)
+            spec = body.spec(runs.config)
             spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
                 response.status_code = 200
-                return DryRun(**asdict(await runs().dry(spec)))
-            run, new = await runs().submit(spec, key)
+                return DryRun(**asdict(await runs.dry(spec)))
+            run, new = await runs.submit(spec, key)
         except KeyTakenError as error:
             raise ProblemError(409, str(error)) from error
         except UserError as error:
@@ -113,23 +113,23 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Callable[[],
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
-        return await changed(run_id, Runs.cancel, "has ended already, or stands beside live judging (judge.shadow)")
+        return await changed(run_id, runs.cancel, "has ended already, or stands beside live judging (judge.shadow)")
 
     @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:
-        return await changed(run_id, Runs.retry, "has nothing to retry, or has not ended")
+        return await changed(run_id, runs.retry, "has nothing to retry, or has not ended")
 
-    async def changed(run_id: str, change: Callable[[Runs, str], Awaitable[bool]], otherwise: str) -> RunShape:
+    async def changed(run_id: str, change: Callable[[str], Awaitable[bool]], otherwise: str) -> RunShape:
         id_ = (await reads.run(lambda: _run(stored, run_id))).id
-        done = await change(runs(), id_)
+        done = await change(id_)
         run = await reads.run(lambda: _run(stored, id_))
         if not done:
             raise ProblemError(409, f"run {id_} {otherwise}")
         return RunShape.of(run)
 
 
-def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> None:
-    """Adds the operations on schedules. ``runs``: gives the collector's runs, to change something."""
+def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Runs) -> None:
+    """Adds the operations on schedules."""
 
     @app.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
     async def list_() -> ScheduleList:
@@ -141,14 +141,14 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Cal
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
         try:
-            schedule = await runs().schedule(body.cron, body.run.spec(runs().config))
+            schedule = await runs.schedule(body.cron, body.run.spec(runs.config))
         except UserError as error:
             raise _refused(error) from error
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
     @app.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
     async def remove(schedule_id: str) -> None:
-        if not await asyncio.wrap_future(runs().store.schedules.remove(schedule_id)):
+        if not await asyncio.wrap_future(runs.store.schedules.remove(schedule_id)):
             raise _no_schedule(schedule_id)
 
     @app.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
@@ -162,7 +162,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Cal
         return await paused(schedule_id, False)
 
     async def paused(schedule_id: str, value: bool) -> ScheduleShape:
-        await asyncio.wrap_future(runs().store.schedules.pause(schedule_id, value, time.time()))
+        await asyncio.wrap_future(runs.store.schedules.pause(schedule_id, value, time.time()))
 
         def read() -> ScheduleShape:
             schedule = stored.find(schedule_id)

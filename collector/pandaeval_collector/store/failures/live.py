@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import threading
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,43 +13,11 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
-from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
+from pandaeval_collector.store import FailureGroupRow, WriteSet
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
 from pandaeval_collector.store.failures.failure import Failure, failure_of, group_id
-from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
-
-NAME = "pandaeval.failure_groups"
-MOST = 200
-"""Groups with a series of their own: those with the newest failures."""
-_FRESH_S = 5.0
-
-
-class GroupGauges:
-    """The number of failures in each group, read from the store at most every few seconds. Any thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._read_at = float("-inf")
-        self._values: Mapping[tuple[str, Attributes], float] = {}
-
-    def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
-        if time.monotonic() - self._read_at >= _FRESH_S:
-            try:
-                counts = self._store.reads.failure_counts()
-            except sqlite3.Error:  # the store counts and logs its own errors
-                return self._values
-            values: Counter[tuple[str, Attributes]] = Counter()
-            for place, (id_, severity, count) in enumerate(counts):
-                group = id_ if place < MOST else OTHER
-                values[NAME, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
-            self._values = {key: float(count) for key, count in values.items()}
-            self._read_at = time.monotonic()
-        return self._values
-
 
 SURE, UNLIKE = 0.8, 0.5
 """Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the

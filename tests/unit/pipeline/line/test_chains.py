@@ -5,23 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.store import Store, StoreReader, response_digest
-from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
+from pandaeval_collector.store import Store, StoreReader, numbers, response_digest, responses
+from pandaeval_collector.store.responses import BLOCK_BITS
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
 from support.database import open_database
@@ -446,13 +447,12 @@ def inspected(turns: list[MadeTrace]) -> list[Trace]:
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
     """Which responses the disk is asked for, from now on."""
     asked: list[list[bytes]] = []
-    read = ResponseTables._read
 
-    def watched(responses: ResponseTables, digests: Any, continued: bool) -> Any:
+    def watched(digests: list[bytes]) -> Any:
         asked.append(sorted(digests))
-        return read(responses, digests, continued)
+        return numbers.batched(digests)
 
-    monkeypatch.setattr(ResponseTables, "_read", watched)
+    monkeypatch.setattr(responses, "numbers", SimpleNamespace(**{**vars(numbers), "batched": watched}))
     return asked
 
 

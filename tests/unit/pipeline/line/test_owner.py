@@ -12,9 +12,9 @@ import pytest
 from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack

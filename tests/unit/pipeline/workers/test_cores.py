@@ -10,7 +10,7 @@ import pytest
 import pandaeval_collector.runs.settings as settings_module
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import Config, LineSection
-from pandaeval_collector.runs.settings import MOST_WORKERS, workers
+from pandaeval_collector.runs.front import MOST_WORKERS, workers
 
 HERE = len(os.sched_getaffinity(0))
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.scoring.metric import Metric, Reads
+from pandaeval_collector.scoring.metric import Metric, SessionReads
 from pandaeval_collector.scoring.registry import registry
 
 METRICS = list(registry().values())
@@ -98,4 +98,18 @@ def test_what_could_not_be_run_is_refused(changed: dict[str, Any], said: str) ->
 
 def test_a_judge_compares_no_answers() -> None:
     with pytest.raises(ValueError, match="reads"):
-        replace(registry()["trace.confidence"], reads=Reads(earlier=3, answers=True))
+        replace(registry()["trace.confidence"], reads=SessionReads(earlier=3, answers=True))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"unsettled": None},
+        {"reads": None},
+        {"reads": SessionReads(later=3)},
+        {"reads": SessionReads(earlier=3, answers=True)},
+    ],
+)
+def test_what_is_read_again_is_read_with_earlier_traces(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="unsettled and earlier traces"):
+        replace(registry()["trace.grounding"], **changed)

@@ -11,9 +11,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
+from support.api import Lookouts
 
 EXAMPLES = tuple(
     {
@@ -56,7 +56,7 @@ def client(tmp_path: Path) -> Iterator[Ask]:
 
     def make(page: PageWork | None = None, more: Sequence[FailureGroupRow] = ()) -> TestClient:
         store.commit(WriteSet(failures=[*more])).result()
-        opened.append(Lookouts(tmp_path, Work(dict, lambda: 0.0, page=page), ()))
+        opened.append(Lookouts(tmp_path, Work(page=page)))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
     yield make

@@ -13,9 +13,9 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
+from support.api import Lookouts
 from support.results import result
 
 SIGNALS = {1: 0.9, 2: 0.1, 3: 0.6, 4: 0.3, 5: 0.7}
@@ -65,7 +65,7 @@ class Asked:
 
     def open(self, session_now: Any) -> TestClient:
         page = PageWork({}, 1.0)
-        work = Work(jobs=self._store.jobs.counts, spent=lambda: 0.0, session_now=session_now, page=page)
+        work = Work(self._store, session_now, page=page)
         self._opened.append(Lookouts(self._folder, work, ()))
         return TestClient(Starlette(routes=self._opened[-1].routes), base_url="http://localhost")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Store
+from support.api import Lookouts
 
 Open = Callable[[PageWork | None], TestClient]
 
@@ -19,11 +20,12 @@ Open = Callable[[PageWork | None], TestClient]
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Open]:
     store = Store(tmp_path, "normal")
+    store.spending.reserve((1.25, 0), (None, None), store.spending.today(time.time())).result()
     opened: list[Lookouts] = []
 
     def make(page: PageWork | None) -> TestClient:
-        work = Work(store.jobs.counts, lambda: 1.25, judge="openai/gpt-4o-mini", daily_usd=5.0, page=page)
-        opened.append(Lookouts(tmp_path, work, ()))
+        work = Work(store, judge="openai/gpt-4o-mini", daily_usd=5.0, page=page)
+        opened.append(Lookouts(tmp_path, work))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
     yield make
@@ -43,7 +45,8 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     overview = client.get("/api/v1/overview").json()
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
     assert (overview["refresh_s"], overview["spent_usd"], overview["daily_usd"]) == (4.0, 1.25, 5.0)
-    assert overview["can"] == [] == overview["unscored"] == overview["agents"]
+    assert overview["unscored"] == [] == overview["agents"]
+    assert overview["can"] == ["POST /annotations", "POST /labels/next"]
 
 
 def test_an_empty_store_has_an_empty_index(shown: Open) -> None:

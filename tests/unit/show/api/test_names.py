@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import (
     DecidedTrace,
@@ -24,6 +23,7 @@ from pandaeval_collector.store import (
     Store,
     WriteSet,
 )
+from support.api import Lookouts
 from support.results import result
 
 FIRST, SECOND, THIRD = "aaaa1111" * 4, "aaaa2222" * 4, "bbbb3333" * 4
@@ -55,7 +55,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     for number, (trace_id, session) in enumerate(((FIRST, "chat-1"), (SECOND, "chat-10"), (THIRD, "talk/7")), 1):
         store.commit(_row(number, trace_id, session, number == 1)).result()
     store.commit(WriteSet(failures=[GROUP])).result()
-    lookouts = Lookouts(folder, Work(dict, lambda: 0.0, page=PageWork({}, 1.0)), ())
+    lookouts = Lookouts(folder, Work(page=PageWork({}, 1.0)))
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.overview import _errors, _rates
 from pandaeval_collector.show.api.shapes import Rate
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.found import CounterSeries
 from pandaeval_collector.store.series import SeriesLabels
+from support.api import Lookouts
 from support.results import CODE, result
 
 GOOD, BAD = Score(0.75), Score(0.25)
@@ -32,15 +33,16 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder, "off")
+        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        self.store.jobs.counts = lambda: {"due": 3, "failed": 1}  # type: ignore[method-assign]
         self._labels = SeriesLabels()
         self._emitter = Emitter(labels=self._labels)
         self._made = 0
         work = Work(
-            jobs=lambda: {"due": 3, "failed": 1},
-            spent=lambda: 1.25,
+            self.store,
             judge="openai/gpt-4o-mini",
             daily_usd=5.0,
-            metrics=[(each, 0.125) for each in registry(()).values()],
+            metrics=lambda: [(each, 0.125) for each in registry(()).values()],
             page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
         )
         self.lookouts = Lookouts(folder, work, ())
@@ -183,7 +185,7 @@ def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> N
     assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
     assert (found["spent_usd"], found["daily_usd"], found["refresh_s"]) == (1.25, 5.0, 4.0)
     assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
-    assert found["can"] == []
+    assert found["can"] == ["POST /annotations", "POST /labels/next"]
 
 
 def test_every_metric_is_told_with_its_threshold(house: House) -> None:

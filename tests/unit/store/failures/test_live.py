@@ -23,7 +23,8 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
 from pandaeval_collector.store.failures import Failure
-from pandaeval_collector.store.failures.live import MOST, GroupGauges, LiveGroups
+from pandaeval_collector.store.failures.gauges import MOST, GroupGauges
+from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.api import asking, served
 from support.asked import Memory, ScriptedCaller

@@ -8,8 +8,15 @@ import pytest
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.store.series import INSTRUMENTS, Increment, SeriesLabels, increments, shadow_increments
-from pandaeval_collector.store.series.increment import Exemplar, Point
+from pandaeval_collector.store.series import (
+    INSTRUMENTS,
+    Exemplar,
+    Increment,
+    Point,
+    SeriesLabels,
+    increments,
+    shadow_increments,
+)
 from pandaeval_collector.store.tally import OTHER
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
 

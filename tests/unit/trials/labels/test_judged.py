@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line

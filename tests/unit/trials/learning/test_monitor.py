@@ -12,12 +12,12 @@ import pytest
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
-from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.labels.learning import Learning, kept
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import evaluator, learning_evaluator, live_evaluator
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_collector.runs.settings import evaluator, live_evaluator
 from pandaeval_collector.store import Store
-from pandaeval_collector.trials.learning import Learning, kept
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, LearnableSession, sessions, write
 
@@ -33,7 +33,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         with TraceFiles(store=store) as run:
             for request in Input(str(traces)).requests():
                 run.add(request)
-            for _ in replay(run, learning_evaluator(load(None, {}))):
+            for _ in replay(run, evaluator(load(None, {}), learning=True)):
                 pass
         yield store
 
@@ -83,4 +83,4 @@ def test_runs_are_counted_only_where_somebody_learns(tmp_path: Path) -> None:
     assert not evaluator(on).counts_courses, "a file is scored, and nothing was learned"
     assert not live_evaluator(off).counts_courses
     assert live_evaluator(on).counts_courses
-    assert learning_evaluator(off).counts_courses
+    assert evaluator(off, learning=True).counts_courses

@@ -55,7 +55,7 @@ async def task_of(trace: Trace, judge: Judge) -> str:
     """
     said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
     if 0 < len(said) <= _LONGEST:
-        words, last_said = len(said.split()), judge.last_said
+        words, last_said = len(said.split()), judge.pack.last_said
         if last_said and words < _SELF_CONTAINED:
             return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
         if words >= _FEWEST_WORDS:

@@ -43,7 +43,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, grounding, looked, states_values
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, Reads, TraceContext
+from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
 from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20
@@ -142,7 +142,7 @@ METRIC = Metric(
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
-    reads=Reads(earlier=MOST_TRACES),
+    reads=SessionReads(earlier=MOST_TRACES),
     unsettled=_unsettled,
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,

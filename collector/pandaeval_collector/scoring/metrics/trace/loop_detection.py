@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.stats.similarity import OutputComparison, loop
 from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.scoring.metric import Metric, Reads, TraceContext
+from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
 from pandaeval_otel.model import Trace
 
 _EXCUSED = 0.5
@@ -101,7 +101,7 @@ METRIC = Metric(
     needs="answer text, session id",
     evaluate=_evaluate,
     texts=_texts,
-    reads=Reads(earlier=WINDOW, answers=True),
+    reads=SessionReads(earlier=WINDOW, answers=True),
     settings={"window": WINDOW, "stopwords": STOPWORDS_VERSION},
     unscored=(Why.NO_CONTENT,),
 )

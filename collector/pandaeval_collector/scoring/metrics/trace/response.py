@@ -18,7 +18,7 @@ from __future__ import annotations
 from pandaeval_collector.analysis.rules.response import ASKS_ON, Ending, Unknown, response
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric, Reads, TraceContext
+from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
 from pandaeval_otel.model import Trace
 
 _WHY = {
@@ -60,6 +60,6 @@ METRIC = Metric(
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",
     evaluate=_evaluate,
-    reads=Reads(later=WINDOW),
+    reads=SessionReads(later=WINDOW),
     unscored=tuple(_WHY.values()),
 )

@@ -1,0 +1,161 @@
+"""The reader, which answers all that people and programs look at: ``python -m pandaeval_collector.app.reader_main``.
+
+It also does what takes a look at content from time to time: it works on runs, and counts and learns with labels. It
+reads the store itself; what has to be written it asks of the front. It holds nothing that matters, so it may be killed
+at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pandaeval_collector.base.runtime.calls import Handlers, Peer
+from pandaeval_collector.base.runtime.every import Every
+from pandaeval_collector.base.runtime.garbage import expect_imports, give_memory_back
+from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from pandaeval_collector.judge.known import Price
+from pandaeval_collector.labels.learning import Learning
+from pandaeval_collector.labels.rates import PassRates
+from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.settings import judge, learned_folder, live_evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
+from pandaeval_collector.show.api.app import api_app
+from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
+from pandaeval_collector.show.api.page import page_app, runbook
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.mcp.door import McpDoor
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.asked import READER_WRITES, asked_store
+from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.finding import Finder
+
+_log = logging.getLogger(__name__)
+
+_NICE = 5
+"""The process runs at a lower priority than the line."""
+_RELAY_S = 2.0
+"""How often the front is told what was counted here."""
+
+
+def application(reads: Reads, work: Work, runs: Runs | None = None, address: str | None = None) -> ASGIApp:
+    """Returns what answers on the HTTP listener. ``address``: where people reach the page, if there is one."""
+    api = api_app(reads, work, installed_version() or "0", runs)
+    at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        app = at.get(scope["path"])
+        await (api({**scope, "root_path": API}, receive, send) if app is None else app(scope, receive, send))
+
+    return BoundedAnswers().bound(answer)
+
+
+class LiveJudgeOfFront:
+    """Implements :class:`pandaeval_collector.runs.judges.LiveJudge` by the front, which asks the judge's process."""
+
+    def __init__(self, front: Peer, models: frozenset[str]) -> None:
+        self._front, self.models = front, models
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        answer: ModelAnswer = await self._front.ask("complete", call)
+        return answer
+
+    async def prices(self) -> Mapping[str, Price]:
+        prices: Mapping[str, Price] = await self._front.ask("prices")
+        return prices
+
+
+async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
+    config, clock = setup
+    path, telemetry = Path(config.store.path), Telemetry()
+    store = asked_store(path, clock, front, READER_WRITES)
+    judged = judge(config, live=True)
+    live = None if judged is None else LiveJudgeOfFront(front, frozenset(judged.setup.models))
+    runs = Runs(store, config, os.environ, telemetry, live, lambda sent, batch: front.ask("emitted", sent, batch))
+    await runs.start()
+
+    async def relay() -> None:
+        front.tell("measured", telemetry.relay())
+
+    rounds = [
+        Every(config.labels.interval, PassRates(store, telemetry).update, "pandaeval-pass-rates"),
+        Every(_RELAY_S, relay, "pandaeval-relay"),
+    ]
+    if config.learn.enabled:
+        look = Learning(store, learned_folder(config), telemetry).look
+        rounds.append(Every(config.learn.interval, look, "pandaeval-learning"))
+    here = config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
+    app = application(Reads(Finder(path)), _work(config, store, front), runs, here if config.ui.enabled else None)
+
+    async def read(piece: Callable[[list[Message]], Awaitable[None]], scope: Scope, body: bytes) -> None:
+        held: list[Message] = []
+
+        async def send(message: Message) -> None:
+            held.append(message)
+            if message["type"] == "http.response.body":  # with the head, so that there is none without a body
+                messages = held.copy()
+                held.clear()
+                await piece(messages)
+
+        try:
+            await app(scope, _whole(body), send)
+        except Exception:  # noqa: BLE001 - Starlette has answered 500, and whoever raised is in the log
+            _log.exception("%s %s could not be answered", scope["method"], scope["path"])
+
+    _kept.extend((runs, rounds))
+    return {"read": read}
+
+
+_kept: list[Any] = []
+"""What nobody else refers to and has to go on."""
+
+
+def _work(config: Config, store: Store, front: Peer) -> Work:
+    """Returns what the API knows of the collector."""
+    port = config.server.grpc.rpartition(":")[2]
+    page = PageWork(config.ui.links, config.ui.refresh, int(port) if port.isdecimal() else None)
+
+    @cache
+    def evaluator() -> Evaluator:
+        return live_evaluator(config)
+
+    return Work(
+        store,
+        session_now=lambda id_: front.ask("session_now", id_),
+        component_errors=lambda: front.ask("component_errors"),
+        metrics=lambda: [(each, evaluator().threshold(each)) for each in registry(config.metrics.modules).values()],
+        modules=config.metrics.modules,
+        judge=config.judge.model,
+        daily_usd=config.judge.daily_usd,
+        page=page if config.ui.enabled else None,
+    )
+
+
+def _whole(body: bytes) -> Receive:
+    """Returns a ``receive`` that gives the body of a request, and then waits until the answer is dropped."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        return messages.pop() if messages else await asyncio.Future()
+
+    return receive
+
+
+if __name__ == "__main__":
+    expect_imports()
+    give_memory_back()
+    serve_together(_open, nice=_NICE)

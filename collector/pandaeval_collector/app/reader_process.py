@@ -1,0 +1,124 @@
+"""The reader, from the front's side: a process that answers all that people and programs look at.
+
+The first request starts it, or work of its own. It is handed a request's scope and body, and answers by ASGI messages,
+a piece of a body at a time; the front writes what it has to keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+from pandaeval_collector.show.api.refusals import refusal
+from pandaeval_collector.show.api.writing import READING
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.asked import READER_WRITES, writing
+from pandaeval_collector.store.run_rows import RunBatch
+
+MODULE = "pandaeval_collector.app.reader_main"
+_PATIENCE_S, _LONG_S = 60.0, 660.0
+"""A process that is asked and says nothing for so long hangs, and is ended: over what reads, and over all else, such as
+the estimate of a run."""
+_TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string")
+_WHY = "the process that answers is not there (it ended, and is started again): come back in a moment"
+
+
+class ReaderProcess:
+    """Passes requests to the process, as an ASGI application. On one event loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        environ: Mapping[str, str],
+        telemetry: Telemetry,
+        store: Store,
+        session_now: Callable[[str], Any],
+        emitted: Callable[[bytes, RunBatch], Any],
+        judge: Calls | None = None,
+    ) -> None:
+        """``session_now``: see :meth:`pandaeval_collector.pipeline.watching.Watching.session_now`; ``emitted``: files a
+        batch of a run whose results are exported."""
+        self._store = store
+
+        async def component_errors(_: Any) -> Mapping[tuple[str, str], int]:
+            return telemetry.component_errors()
+
+        handlers: dict[str, Callable[..., Any]] = {
+            "write": writing(store, READER_WRITES),
+            "emitted": lambda _, sent, batch: emitted(sent, batch),
+            "session_now": lambda _, session_id: session_now(session_id),
+            "component_errors": component_errors,
+            "measured": partial(telemetry.take_in, "reader"),
+        }
+        if judge is not None:
+            handlers["complete"] = lambda _, call: judge.ask("complete", call)
+            handlers["prices"] = lambda _: judge.ask("prices")
+        count, setup = partial(telemetry.add, "pandaeval.readers"), (config, store.clock)
+        self.calls = Calls(
+            "the reader", MODULE, setup, environ, count=count, handlers=handlers, keep=True, backoff=Backoff(1.0)
+        )
+
+    async def look(self) -> None:
+        """Starts the process where it has work that nobody asks for: labels to count with, runs, schedules. Raises
+        ``ChildStartError``."""
+        if self.calls.pid is None and await asyncio.to_thread(self._has_work):
+            await self.calls.start()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.calls.pid is None and self.calls.pause:
+            await _not_there(self.calls.pause)(scope, receive, send)
+            return
+        begun, is_read = False, scope["method"] in READING
+        body = b"" if is_read else (await receive())["body"]  # whole: see OwnWrites
+
+        async def pass_on(messages: Sequence[Message]) -> None:
+            nonlocal begun
+            begun = True
+            for message in messages:
+                await send(message)
+
+        patience = _PATIENCE_S if is_read else _LONG_S
+        asking = asyncio.ensure_future(self.calls.ask("read", _told(scope), body, patience=patience, on_piece=pass_on))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            # What changes something is not broken off half-way.
+            await asyncio.wait({asking, gone} if is_read else {asking}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                asking.result()
+        except (ChildStartError, ChildEndedError):
+            if not begun:
+                await _not_there(max(1.0, self.calls.pause))(scope, receive, send)
+        finally:
+            asking.cancel()
+            gone.cancel()
+            await asyncio.gather(asking, gone, return_exceptions=True)
+
+    def _has_work(self) -> bool:
+        store = self._store
+        return store.people.has_labels() or store.runs.next() is not None or bool(store.schedules.all())
+
+
+def _told(scope: Scope) -> dict[str, Any]:
+    """Returns the parts of a request that the process is sent: not the client's address, nor its token."""
+    headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
+    return {**{key: scope[key] for key in _TOLD if key in scope}, "root_path": "", "headers": headers}
+
+
+def _not_there(seconds: float) -> Any:
+    return refusal(503, _WHY, {"retry-after": str(max(1, math.ceil(seconds)))})
+
+
+async def _gone(receive: Receive) -> None:
+    """Returns when the client has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

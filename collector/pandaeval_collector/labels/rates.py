@@ -1,0 +1,183 @@
+"""Pass rates as people would give them, by metric and agent, from a store's judged scores and labels."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import TypeVar
+
+from pandaeval_collector.analysis.stats.corrected_rate import (
+    LEAST_LABELS,
+    CorrectedRate,
+    Labelled,
+    Scores,
+    corrected_rate,
+)
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import Store, people
+
+MOST_AGENTS = 50
+"""Agents per metric, those with the most runs; the others count as one."""
+OTHER = "__other__"
+_UNLABELLED = f"""
+    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs) FROM
+      (SELECT metric, agent, count(*) AS runs, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
+              sum(coalesce(passed, score >= 0.5) / probability) AS passed
+       FROM {people.STANDING} WHERE probability > 0
+       GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
+    GROUP BY metric, agent ORDER BY count(*) DESC, metric, agent
+"""  # noqa: S608
+_BY_JUDGE = f"""
+    SELECT metric, agent, model || ' ' || version, sum(1.0 / probability), sum(score / probability)
+    FROM {people.STANDING} WHERE probability > 0 GROUP BY metric, agent, model, version
+"""  # noqa: S608
+_PASSED = "CASE WHEN l.passed IS NULL THEN l.score >= coalesce(s.threshold, 0.5) - 1e-9 ELSE l.passed END"
+_LABELLED = f"""
+    SELECT s.metric, s.agent, s.model || ' ' || s.version, avg({_PASSED}), s.score, s.probability,
+           max(coalesce(d.probability, l.probability)), CASE s.session WHEN '' THEN s.unit ELSE s.session END
+    FROM {people.STANDING} s JOIN {people.STANDING_LABELS} l USING (metric, unit)
+         LEFT JOIN label_draws d USING (metric, unit)
+    WHERE s.probability > 0 GROUP BY s.metric, s.unit
+"""  # noqa: S608
+K = TypeVar("K")
+Key = tuple[str, str]
+"""Metric (``level.name``) and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRate:
+    """The pass rate of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while
+    fewer than 50 drawn runs are labelled (``n``). ``by_hand``: labelled runs that people chose themselves: whoever
+    labels the worst first learns nothing of the others, so they count only where every run has a label."""
+
+    metric: str
+    agent: str
+    n: int
+    judge: float
+    rate: CorrectedRate | None
+    by_hand: int = 0
+
+    @property
+    def why(self) -> str:
+        """Why there is no rate; ``""`` where there is one."""
+        if self.rate is not None:
+            return ""
+        chosen = f"; {self.by_hand} that nobody drew serve calibrate alone" if self.by_hand else ""
+        return f"takes {LEAST_LABELS} drawn labels{chosen}"
+
+
+_Label = tuple[float, float, float, float | None, str]
+"""People's verdict on a run, the judge's score, the chance to be judged, that to be labelled where it is known, and the
+session."""
+
+
+def _labelled(labels: Sequence[_Label], whole: bool) -> Labelled:
+    """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled.
+    ``whole``: every run has a label, so those chosen by hand count too."""
+    kept = [each for each in labels if whole or each[3] is not None]
+    weighed = [1.0 / (judged * (1.0 if whole else drawn or 1.0)) for _, _, judged, drawn, _ in kept]
+    return Labelled.of([each[0] for each in kept], [each[1] for each in kept], weighed, [each[4] for each in kept])
+
+
+def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
+    """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
+    thread, which it blocks while SQLite reads the judged scores."""
+    of_metric: dict[str, set[str]] = defaultdict(set)
+
+    def listed(metric: str, agent: str) -> str:
+        known = of_metric[metric]
+        if agent not in known and len(known) >= MOST_AGENTS:
+            return OTHER
+        known.add(agent)
+        return agent
+
+    rows = connection.execute(_UNLABELLED)
+    populations = _summed(((metric, listed(metric, agent)), sums) for metric, agent, *sums in rows)
+    # A labelled run's score counts by its distance from the mean that its own judge (model and version) gave, so that a
+    # change of judge or question within the window does not move the rate.
+    rows = connection.execute(_BY_JUDGE)
+    judges = _summed(((metric, listed(metric, agent), judge), sums) for metric, agent, judge, *sums in rows)
+    labels: dict[Key, list[_Label]] = defaultdict(list)
+    for metric, agent, judge, passed, score, judged, chance, session in connection.execute(_LABELLED):
+        agent = listed(metric, agent)
+        (weight, total, *_), (judges_weight, judges_total) = populations[metric, agent], judges[metric, agent, judge]
+        score += total / weight - judges_total / judges_weight
+        labels[metric, agent].append((passed, score, judged, chance, session))
+    found = []
+    for key, held in sorted(labels.items()):
+        weight, total, passed, squares, runs = populations[key]
+        labelled, rate = _labelled(held, whole=len(held) >= runs), None
+        n = len(labelled.people)
+        if n >= LEAST_LABELS:
+            rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
+        found.append(AgentRate(*key, n, passed / weight, rate, len(held) - n))
+    return found
+
+
+def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
+    found: dict[K, list[float]] = {}
+    for key, values in rows:
+        found[key] = [*map(add, found[key], values)] if key in found else values
+    return found
+
+
+def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
+    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
+    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
+    found = [1.0 / chance for chance in judged]
+    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
+    for at in parts[0]:
+        found[at] /= drawn[at] or 1.0
+    for part in filter(None, parts):
+        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
+        for at in part:
+            found[at] *= total / squares
+    return found
+
+
+# Keeps the corrected pass rates of a running collector up to date, as gauges. Where there are too few labels there is
+# no value, only how many labels there are.
+_log = logging.getLogger(__name__)
+_NAME = "pandaeval.pass_rate"
+
+
+class PassRates:
+    """Calculates a store's rates on a thread while there are labels. On one event loop."""
+
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store = store
+        self._shown: dict[tuple[str, Attributes], float] = {}
+        self._told: set[tuple[str, str]] = set()
+        telemetry.family(lambda: self._shown)
+
+    async def update(self) -> None:
+        """Calculates the rates anew."""
+
+        def calculate() -> list[AgentRate]:
+            with self._store.reads.snapshot():
+                return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
+
+        rates = await asyncio.to_thread(calculate)
+        self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
+        for each in rates:
+            about = each.metric, each.agent
+            if each.rate is None and about not in self._told:
+                self._told.add(about)
+                _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
+
+
+def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:
+    level, _, name = each.metric.partition(".")
+    about = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
+    attributes = tuple(pair for pair in about if pair[1])
+    found = {(f"{_NAME}.labels", attributes): float(each.n)}
+    if each.rate is not None:
+        values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
+        found |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
+    return found

@@ -1,0 +1,54 @@
+"""Turns the configuration into the settings of what looks into no trace. Imports nothing that does."""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.runtime.cores import usable_cores
+from pandaeval_collector.config import Config
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_otel.assembly import CloseRules
+
+MOST_WORKERS = 3
+"""More processes would wait for the one that files what they have read."""
+
+
+def workers(config: Config) -> int:
+    """Returns how many processes read traces for the line."""
+    wanted = config.line.workers
+    if wanted != "auto":
+        return wanted
+    cores = usable_cores()
+    return min(cores, MOST_WORKERS)
+
+
+def close_rules(config: Config) -> CloseRules:
+    close = config.close
+    return CloseRules(
+        quiet=close.quiet,
+        idle=close.idle,
+        max_age=close.max_age,
+        fragment_quiet=max(close.quiet, min(close.idle, 3 * close.quiet)),
+        max_spans=close.max_spans,
+        max_bytes=close.max_bytes,
+        reopen_delays=CloseRules().reopen_delays if config.late.policy == "rescore" else (),
+    )
+
+
+def hands_over(config: Config) -> bool:
+    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
+    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
+
+
+def timing(config: Config) -> Timing:
+    return Timing(
+        close=close_rules(config),
+        open_bytes=config.server.max_open_bytes,
+        session_idle=config.session.idle,
+        session_max_age=config.session.max_age,
+        session_interim=config.session.interim,
+        judge_wait=config.session.judge_wait if config.judge.model is not None else 0.0,
+        late_window=config.late.window,
+        retention=config.store.retention,
+        keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
+        judged=config.labels.window,
+        upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
+    )

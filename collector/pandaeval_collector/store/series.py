@@ -1,0 +1,322 @@
+"""The score series: the OpenTelemetry metrics of results, and how results become increments of them.
+
+The series are a table in the store, updated in the transaction that stores a result: a restart resets nothing, a crash
+counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.store.failures import failure_of
+from pandaeval_collector.store.rows import SeriesRow
+from pandaeval_collector.store.tally import OTHER, folded
+from pandaeval_otel.base.names import bounded
+
+_REMEMBERED = 10_000
+CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
+"""How many distinct values a label may take; what comes later is ``__other__``, for good."""
+
+
+class SeriesLabels:
+    """Label values within their caps and series within theirs, the same ones after a restart. One thread.
+
+    ``known``: label values that were admitted before, ``series``: names and attributes of the series that there are.
+    """
+
+    def __init__(
+        self,
+        known: Iterable[tuple[str, str]] = (),
+        series: Iterable[tuple[str, Attributes]] = (),
+        most: int = MAX_SERIES,
+    ) -> None:
+        self._known: dict[str, set[str]] = {kind: set() for kind in CAPS}
+        for kind, value in known:
+            self._known.setdefault(kind, set()).add(bounded(value))
+        self._series, self._most = set(series), most
+        self.folded = 0
+        """Results that were counted under ``__other__`` since there are as many series as there may be."""
+        self._new: list[tuple[str, str]] = []
+        self._named: dict[tuple[str | None, ...], Attributes] = {}
+
+    def admit(self, kind: str, value: str) -> str:
+        """Returns the value, or ``__other__`` when its kind has as many values as it may."""
+        if not value:
+            return ""
+        known = self._known[kind]
+        if value in known or (value := bounded(value)) in known:
+            return value
+        if len(known) >= CAPS[kind]:
+            return OTHER
+        known.add(value)
+        self._new.append((kind, value))
+        return value
+
+    def named(
+        self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
+    ) -> Attributes:
+        """Returns the attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them.
+        They are remembered: what was admitted once stays so, and the same few are asked for all the time."""
+        key = (metric, level, agent, service, environment, *verdict)
+        found = self._named.get(key)
+        if found is None:
+            if len(self._named) >= _REMEMBERED:
+                self._named.clear()
+            found = self._named[key] = filled(
+                ("gen_ai.evaluation.name", bounded(metric)),
+                ("pandaeval.level", level),
+                ("gen_ai.agent.name", self.admit("agent", agent)),
+                ("pandaeval.service", self.admit("service", service)),
+                ("deployment.environment.name", self.admit("environment", environment or "")),
+                *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
+            )
+        return found
+
+    @property
+    def series(self) -> int:
+        """The number of series."""
+        return len(self._series)
+
+    def within(self, name: str, attributes: Attributes) -> Attributes:
+        """Returns the attributes of the series that a measurement is added to: its own if it exists or may be added,
+        else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
+        key = (name, attributes)
+        if key not in self._series:
+            if len(self._series) >= self._most:
+                key = (name, folded(attributes))
+            self._series.add(key)
+        return key[1]
+
+    def take_new(self) -> list[tuple[str, str]]:
+        """Values admitted since the last call, to be stored with the results that use them."""
+        new, self._new = self._new, []
+        return new
+
+
+def filled(*attributes: tuple[str, str | None]) -> Attributes:
+    """Makes attributes of pairs, and leaves out those without a value."""
+    return tuple((key, value) for key, value in attributes if value)
+
+
+# The instruments of the score series.
+SCORE = Instrument(
+    "pandaeval.evaluation.score",
+    "histogram",
+    "{score}",
+    "Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric",
+    (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+)
+EVALUATIONS = Instrument(
+    "pandaeval.evaluations", "counter", "{evaluation}", "Results by outcome, why there is no score, and pass or fail"
+)
+REVISIONS = Instrument(
+    "pandaeval.revisions", "counter", "{revision}", "Results that replace an earlier one of the same unit and metric"
+)
+JUDGE_DURATION = Instrument(
+    "pandaeval.judge.duration",
+    "histogram",
+    "s",
+    "How long a judged result waited for its model",
+    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
+)
+JUDGE_TOKENS = Instrument("pandaeval.judge.tokens", "counter", "{token}", "Tokens that judged results took")
+JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars that judged results did cost")
+JUDGE_CACHED = Instrument(
+    "pandaeval.judge.cached_tokens", "counter", "{token}", "Those of them that came from the provider's prompt cache"
+)
+FAILURES = Instrument(
+    "pandaeval.failures", "counter", "{failure}", "Results whose label says what went wrong, each unit once per metric"
+)
+SHADOW_SCORE = Instrument(
+    "pandaeval.shadow.score",
+    "histogram",
+    "{score}",
+    "Scores that the judge in the shadow of the live one gives; each trace once per metric",
+    SCORE.bounds,
+)
+SHADOW_EVALUATIONS = Instrument(
+    "pandaeval.shadow.evaluations",
+    "counter",
+    "{evaluation}",
+    "Results of the judge in the shadow by outcome, why there is no score, and pass or fail",
+)
+INSTRUMENTS: Mapping[str, Instrument] = {
+    each.name: each
+    for each in (
+        *(SCORE, EVALUATIONS, REVISIONS, FAILURES, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED),
+        *(SHADOW_SCORE, SHADOW_EVALUATIONS),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
+
+    value: float
+    trace_id: str
+    span_id: str
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One series as it stands. Times are Unix nanoseconds; ``buckets``: counts per bucket, one more than bounds."""
+
+    instrument: Instrument
+    attributes: Attributes
+    start_ns: int
+    count: int
+    total: float
+    buckets: tuple[int, ...]
+    exemplars: tuple[tuple[int, Exemplar], ...]
+    key: str = ""
+    shown_at: float | None = None
+    """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
+
+    def as_zero(self) -> Point:
+        """Returns the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
+        return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())
+
+
+_PASSED = {None: "", True: "true", False: "false"}
+
+
+@dataclass(slots=True)
+class Increment:
+    """What a batch of results adds to one series."""
+
+    instrument: Instrument
+    attributes: Attributes
+    count: int = 0
+    total: float = 0.0
+    buckets: dict[int, int] = field(default_factory=dict)
+    _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
+
+    def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
+        """Adds one measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
+        value instead of the score; ``None`` for no example."""
+        self.count += 1
+        self.total += value
+        bucket = bisect_left(self.instrument.bounds, value) if self.instrument.bounds else 0
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        if result is not None and result.unit.sampled and result.unit.trace_id:
+            self._shown[bucket] = result, shown
+
+    @property
+    def exemplars(self) -> dict[int, Exemplar]:
+        """The last result observed in each bucket, by bucket index, as an example. Traces that the application did not
+        sample give none, since nobody could open them."""
+        found = {}
+        for bucket, (result, shown) in self._shown.items():
+            value = shown if shown is not None else 1.0 if result.score is None else result.score
+            found[bucket] = Exemplar(value, result.unit.trace_id, result.unit.span_id, result.time_ns)
+        return found
+
+
+def increments(
+    results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
+) -> list[Increment]:
+    """Returns what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
+    ``first``: ids of those that no result for good came before, whatever their revision."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, labels.within(instrument.name, attributes))
+        increment = found.get(key)
+        if increment is None:
+            increment = found[key] = Increment(instrument, key[1])
+        return increment
+
+    alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None, bool]] = {}
+    for result in results:
+        unit = result.unit
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        key = (*about, result.outcome, result.why, result.success)
+        series = alike.get(key)
+        if series is None:
+            verdict = (result.outcome, result.why, _PASSED[result.success])
+            named = labels.named(*about, *verdict)
+            evaluations = at(EVALUATIONS, named)
+            scores = at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
+            series = alike[key] = evaluations, scores, evaluations.attributes != named
+        evaluations, scores, is_folded = series
+        labels.folded += is_folded
+        evaluations.observe(1.0, result)
+        if scores is not None and result.score is not None and result.id not in counted:
+            scores.observe(result.score, result)
+        is_new = result.success is False and result.run_id is None and result.id not in counted
+        if is_new and (failure := failure_of(result)) is not None:
+            attributes = filled(
+                ("pandaeval.failure.label", labels.admit("label", failure.label)),
+                ("pandaeval.failure.severity", result.failure_severity or failure.weight),
+                ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
+                ("pandaeval.service", labels.admit("service", failure.service)),
+            )
+            at(FAILURES, attributes).observe(1.0, result)
+        if result.revision > 1 and result.id not in first:
+            at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
+        if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
+            _observe_judge(result, labels, at)
+    return [increment for increment in found.values() if increment.count]
+
+
+def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[Increment]:
+    """Returns what results of a judge in the shadow add to its own series, each with the model. Their cost is counted
+    as that of any judge."""
+    found: dict[tuple[str, Attributes], Increment] = {}
+
+    def at(instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, labels.within(instrument.name, attributes))
+        return found.setdefault(key, Increment(instrument, key[1]))
+
+    for result in results:
+        unit = result.unit
+        model = filled(("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")))
+        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
+        named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+        at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
+        if result.outcome == "scored" and result.score is not None:
+            at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
+        if result.tokens or result.duration_ms:
+            _observe_judge(result, labels, at)
+    return list(found.values())
+
+
+def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
+    """Converts increments to rows of the store."""
+    return [
+        SeriesRow(
+            name=each.instrument.name,
+            attributes=orjson.dumps(each.attributes).decode(),
+            width=len(each.instrument.bounds) + 1,
+            count=each.count,
+            total=each.total,
+            buckets=each.buckets,
+            exemplars={
+                index: (found.value, found.trace_id, found.span_id, found.time_ns)
+                for index, found in each.exemplars.items()
+            },
+        )
+        for each in added
+    ]
+
+
+def _observe_judge(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+    asked = filled(
+        ("gen_ai.evaluation.name", bounded(result.metric)),
+        ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),
+        ("pandaeval.outcome", result.outcome),
+    )
+    seconds = result.duration_ms / 1e3
+    at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
+    at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
+    at(JUDGE_COST, asked).observe(result.cost_usd, None)
+    if cached := result.cached_tokens:
+        at(JUDGE_CACHED, asked).observe(float(cached), None)

@@ -1,0 +1,275 @@
+"""The process that answers what is read: it says what the collector itself would, and its end is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+from starlette.types import Message
+
+from pandaeval_collector.app import reader_process
+from pandaeval_collector.app.reader_process import ReaderProcess
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.settings import live_evaluator
+from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.listener import shown
+from pandaeval_collector.store import Store
+from support.api import Lookouts
+from support.doors import until
+from support.many_traces import fill
+
+
+class Beside:
+    """A store with traces and two doors to it: ``here`` answers by itself, ``there`` has a process do it."""
+
+    def __init__(self, folder: Path, errors: Any = None, **settings: Any) -> None:
+        config = Config.model_validate(
+            {
+                "store": {"path": str(folder)},
+                "judge": {"model": "openai/gpt-4o-mini"},
+                "ui": {"links": {"Jaeger": "http://localhost/{trace_id}"}, "refresh": 4.0},
+                **settings,
+            }
+        )
+        self.store, self.telemetry = Store(folder, "off"), Telemetry()
+        fill(self.store, 60)
+        self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
+        scorer = live_evaluator(config)
+        work = Work(
+            self.store,
+            self._now,
+            self._errors,
+            lambda: [(metric, scorer.threshold(metric)) for metric in registry(()).values()],
+            judge=config.judge.model,
+            page=PageWork(config.ui.links, config.ui.refresh, 4327),
+        )
+        self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
+        self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, self._now, self._emitted)
+        self._here = Lookouts(folder, work, (), Runs(self.store, config, {}, self.telemetry))
+        self.here = _client(self._here.routes)
+        self.there = _client(shown(self.reader, (), has_page=True))
+
+    async def _now(self, session_id: str) -> Sequence[bytes]:
+        return [b'{"about": "%s"}' % session_id.encode()]
+
+    async def _errors(self) -> Mapping[tuple[str, str], int]:
+        return self.telemetry.component_errors()
+
+    async def _emitted(self, *_: Any) -> None:
+        raise AssertionError("no run exports anything")
+
+    async def close(self) -> None:
+        for client in (self.here, self.there):
+            await client.aclose()
+        await self.reader.calls.close()
+        self._here.close()
+        self.store.close()
+
+
+def _client(routes: Sequence[BaseRoute]) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(Starlette(routes=routes))
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost/api/v1")
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def opened(**given: Any) -> AsyncIterator[Beside]:
+        made = Beside(tmp_path, **given)
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    return opened
+
+
+async def test_every_read_is_answered_with_the_same_bytes(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        [trace] = (await doors.here.get("/traces?limit=1")).json()["items"]
+        ids = {"{trace_id}": trace["trace_id"], "{session_id}": "session 2", "{run_id}": "none", "{group_id}": "none"}
+        ids["/page/session"] = "/page/session?id=session 2"
+        ids["/runs/compare"] = "/runs/compare?a=none"
+        fixed = "window=all&since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00Z"
+        ids |= {path: f"{path}?{fixed}" for path in ("/page/incidents", "/history")}
+        told = (await doors.here.get("/openapi.json")).json()["paths"]
+        paths = [path for path, methods in told.items() if "get" in methods]
+        assert {"/traces/{trace_id}", "/sessions/{session_id}", "/runs", "/schedules", "/overview"} <= {*paths}
+        for name, id_ in ids.items():
+            paths = [path.replace(name, id_) for path in paths]
+        paths += ["/openapi.json", "/traces?agent=nobody", "/traces?limit=0", "/traces/x", "/nowhere"]
+        for path in paths:
+            here, there = await doors.here.get(path), await doors.there.get(path)
+            assert (there.status_code, there.content) == (here.status_code, here.content), path
+            assert there.headers == here.headers, path
+        found = (await doors.there.get("/overview")).json()
+        assert "POST /runs" in found["can"]
+        assert (found["spent_usd"], found["component_errors"][0]["name"]) == (1.25, "mine")
+        assert (await doors.there.get("/sessions/session 2")).json()["now"] == [{"about": "session 2"}]
+
+
+async def test_what_was_committed_before_is_seen_and_what_is_known_is_not_sent_again(
+    beside: Callable[..., Any],
+) -> None:
+    async with beside() as doors:
+        first = await doors.there.get("/traces?limit=1&order=newest")
+        known = {"if-none-match": first.headers["etag"]}
+        assert (await doors.there.get("/traces?limit=1&order=newest", headers=known)).status_code == 304
+        about = {"trace_id": first.json()["items"][0]["trace_id"], "metric": "trace.tool_loop"}
+        label = about | {"passed": False, "annotator": "ann"}
+        assert (await doors.there.post("/annotations", json=label)).status_code == 201
+        assert len((await doors.there.get("/annotations")).json()["items"]) == 1
+        fill(doors.store, 40, seed=2)
+        assert (await doors.there.get("/page/index?window=all&of=traces", headers=known)).json()["traces"] == 100
+        assert (await doors.there.get("/traces?limit=1&order=newest", headers=known)).status_code == 200
+
+
+async def test_a_store_that_the_collector_cannot_read_is_an_answer(beside: Callable[..., Any]) -> None:
+    def broken() -> dict[tuple[str, str], int]:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async with beside(errors=broken) as doors:
+        answer = await doors.there.get("/overview")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+        assert "disk I/O error" in answer.json()["detail"]
+
+
+async def test_what_changes_something_is_asked_of_the_front(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        asked = {"metrics": ["trace.tool_loop"], "name": "again"}
+        begun = await doors.there.post("/runs", json=asked, headers={"idempotency-key": "k"})
+        assert begun.status_code == 201, begun.text
+        assert (await doors.there.post("/runs", json=asked, headers={"idempotency-key": "k"})).status_code == 200
+        run = f"/runs/{begun.json()['id']}"
+        assert (await doors.there.post("/runs", json=asked | {"dry_run": True})).json()["traces"] == 60
+        assert (await doors.there.post("/runs", json={"metrics": ["nothing"]})).status_code == 422
+        made = (await doors.there.post("/schedules", json={"cron": "0 3 * * *", "run": asked})).json()
+        assert (await doors.there.post(f"/schedules/{made['id']}/pause", json={})).json()["paused"] is True
+        headers = {"content-type": "application/json"}
+        assert (await doors.there.delete(f"/schedules/{made['id']}", headers=headers)).status_code == 204
+        await doors.there.post(f"{run}/cancel", json={})
+        assert (await doors.there.get(run)).json()["state"] in ("cancelled", "done")
+        assert (await doors.there.post("/labels/next", json={"n": 3})).status_code == 422  # nothing was judged
+        assert (await doors.there.post("/annotations", content=b"x" * 70_000, headers=headers)).status_code == 413
+
+
+async def test_it_writes_nothing_else(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        with pytest.raises(PermissionError, match="forget_sent"):
+            await doors.reader.calls._handlers["write"](None, "forget_sent", ("logs", 9), {})
+
+
+async def test_it_starts_by_itself_where_there_is_a_run_to_work_on(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        await doors.reader.look()
+        assert doors.reader.calls.pid is None
+        doors.store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
+        await doors.reader.look()
+        [run] = doors.store.runs.newest()
+        await until(lambda: doors.store.runs.find(run.id).state == "done", 60)
+        assert doors.store.runs.find(run.id).total == 60
+
+
+async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the_next_is_answered(
+    beside: Callable[..., Any],
+) -> None:
+    async with beside() as doors:
+        assert (await doors.there.get("/traces")).status_code == 200
+        first = doors.reader.calls.pid
+        os.kill(first, signal.SIGSTOP)
+        asking = [asyncio.ensure_future(doors.there.get("/traces")) for _ in range(3)]
+        await until(lambda: doors.reader.calls.busy == 3, 60)
+        os.kill(first, signal.SIGKILL)
+        for answer in await asyncio.gather(*asking):
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert "come back" in answer.json()["detail"]
+        await until(lambda: not doors.reader.calls.pause, 60)
+        assert (await doors.there.get("/traces")).status_code == 200
+        assert doors.reader.calls.pid not in (first, None)
+        counts = doors.telemetry.counts()
+        assert counts["pandaeval.readers", "ended", "signal_9"] == 1
+        assert doors.telemetry.total("pandaeval.readers", "started") == 2
+
+
+async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    async with beside() as doors:
+        assert (await doors.there.get("/traces")).status_code == 200
+        monkeypatch.setattr(reader_process, "_PATIENCE_S", 0.05)
+        os.kill(doors.reader.calls.pid, signal.SIGSTOP)
+        assert (await doors.there.get("/traces")).status_code == 503
+        await until(lambda: doors.telemetry.total("pandaeval.readers", "ended") == 1, 60)
+
+
+async def test_a_process_that_cannot_be_started_is_said(
+    beside: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_process, "MODULE", "pandaeval_collector.not_there")
+    async with beside() as doors:
+        assert (await doors.there.get("/traces")).status_code == 503
+        assert doors.telemetry.total("pandaeval.readers", "not_started") == 1
+
+
+async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        sent: list[Message] = []
+        reads, hung_up = asyncio.Semaphore(1), asyncio.Event()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                await reads.acquire()
+            sent.append(message)
+
+        async def receive() -> Message:
+            await hung_up.wait()
+            return {"type": "http.disconnect"}
+
+        scope = {"type": "http", "method": "GET", "headers": [], "query_string": b"limit=480"}
+        scope |= {"path": "/api/v1/results", "raw_path": b"/api/v1/results", "root_path": "", "http_version": "1.1"}
+        asking = asyncio.ensure_future(doors.reader(scope, receive, send))
+        await until(lambda: len(sent) == 2, 60)
+        assert doors.reader.calls._running is not None
+        [asked] = doors.reader.calls._running[1]._asked.values()
+        assert (await doors.there.get("/traces?limit=1")).status_code == 200  # others are answered meanwhile
+        assert sent[1]["more_body"] is True
+        assert len(sent[1]["body"]) == 64 << 10
+        assert not asked.inbox.qsize(), "one piece is under way, which the reader has not taken"
+        hung_up.set()
+        reads.release()
+        await asking
+        assert sent[-1]["more_body"] is True, "it was not finished"
+        assert not doors.reader.calls.busy
+        assert (await doors.there.get("/traces?limit=1")).status_code == 200
+
+
+async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        first, second = (asyncio.ensure_future(doors.there.get("/traces?limit=1")) for _ in range(2))
+        await until(lambda: doors.reader.calls._starting is not None, 60)
+        first.cancel()
+        assert (await second).status_code == 200
+        assert doors.telemetry.total("pandaeval.readers", "started") == 1
+
+
+async def test_it_ends_while_it_starts(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        asking = asyncio.ensure_future(doors.there.get("/traces?limit=1"))
+        await until(lambda: doors.reader.calls._starting is not None, 60)
+        await doors.reader.calls.close()
+        assert doors.reader.calls.pid is None
+        await asyncio.wait([asking])
+        assert (await doors.there.get("/traces?limit=1")).status_code == 503
