@@ -36,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from importlib.resources import files
 
     folder = tmp_path_factory.mktemp("demo")
-    packed = files("pandaeval_collector.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     (folder / "demo.jsonl").write_bytes(lzma.decompress(packed))
     made = folder / "report.html"
     outcome = CliRunner().invoke(

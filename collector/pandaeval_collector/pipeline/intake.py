@@ -63,7 +63,7 @@ class Intake:
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         self._require_open()
         taken = await aside(lambda: [*map(take_apart, traces)]) if large else [*map(take_apart, traces)]
         failpoints.reach("after_decode")

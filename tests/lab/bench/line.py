@@ -40,11 +40,11 @@ from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.fileworkers import FileSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
+from pandaeval_lab.replay.fileworkers import FileSetup
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 

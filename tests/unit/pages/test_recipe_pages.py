@@ -15,7 +15,7 @@ import yaml
 from typer.main import get_command
 
 from pandaeval_collector.config import load
-from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_lab.replay.files import Input, Request
 from support.commands import whole
 from support.deploy import DEPLOY, ROOT, check, read
 

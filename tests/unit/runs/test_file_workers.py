@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.cli import app, evaluate
-from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.cli import app
 from pandaeval_collector.runs import replay as replaying
-from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_lab.cli import evaluate
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.fileworkers import FileSetup, FileWorkers
+from pandaeval_lab.replay.trace_files import TraceFiles
 
 _CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good*.otlp.jsonl"))[:4]
 _EMBEDDER = load("embedded")

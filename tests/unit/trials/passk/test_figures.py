@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.show.report.passk import case_picture, page, suite_picture
-from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
-from pandaeval_collector.trials.passk.figures import conversation, figures, task_results
+from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
+from pandaeval_lab.passk.figures import conversation, figures, task_results
+from pandaeval_lab.report.passk import case_picture, page, suite_picture
 from support.repeated import trials_of, written
 
 BENCH = Path(__file__).parents[3] / "lab" / "bench" / "passk_tau.py"
