@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.response_recovery import known_calls, lost_at, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, spelled_calls, was_to_change, wrong_calls
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
 from pandaeval_otel.model import Trace
 
@@ -62,8 +62,7 @@ def course(trace: Trace) -> Course:
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
     calls, names = trace.tool_calls, [call.name for call in trace.tool_calls]
-    known = known_calls(trace)
-    wrong = known.wrong
+    wrong = wrong_calls(trace)
     changing = [was_to_change(trace, call) for call in calls]
     # How many calls gave values, and to how many of these results nothing later refers.
     later, results, unused = " ".join(answers).lower(), 0, 0
@@ -83,7 +82,9 @@ def course(trace: Trace) -> Course:
         lost=len(lost_at(trace)) if any(wrong) else 0,
         to_change=sum(changing),
         changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
-        repeats=0 if len(set(names)) == len(names) else len(names) - len(set(zip(names, known.spelled, strict=True))),
+        repeats=0
+        if len(set(names)) == len(names)
+        else len(names) - len(set(zip(names, spelled_calls(trace), strict=True))),
         handed=sum(nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name)) for call in calls),
         results=results,
         unused=unused,
