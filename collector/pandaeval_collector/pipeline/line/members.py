@@ -99,7 +99,7 @@ def unpack_answers(members: Sequence[Member]) -> None:
     heads = [_HEAD.unpack_from(member.answer) for member in packed]
     vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(packed, heads, strict=True)]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
-    for member, (size, words), direction in zip(packed, heads, Direction.of_rows(rows), strict=True):
+    for member, (size, words), direction in zip(packed, heads, map(Direction, rows), strict=True):
         at = _HEAD.size + size
         member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
