@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.base.section import Size as Size
     from pandaeval_collector.base.section import Text as Text
     from pandaeval_collector.base.section import Url as Url
-    from pandaeval_collector.drill.edits import AnswerEdit as AnswerEdit
-    from pandaeval_collector.drill.edits import ArgumentsEdit as ArgumentsEdit
-    from pandaeval_collector.drill.edits import CustomEdit as CustomEdit
-    from pandaeval_collector.drill.edits import ToolNameEdit as ToolNameEdit
-    from pandaeval_collector.drill.edits import ToolResultEdit as ToolResultEdit
-    from pandaeval_collector.drill.fault import Fault as Fault
-    from pandaeval_collector.drill.fault import NotApplicableError as NotApplicableError
-    from pandaeval_collector.drill.fault import Subject as Subject
     from pandaeval_collector.exporters import Exporter as Exporter
     from pandaeval_collector.exporters import Repeating as Repeating
     from pandaeval_collector.exporters import RetryLaterError as RetryLaterError
@@ -63,70 +55,79 @@ if TYPE_CHECKING:
     from pandaeval_collector.scoring.metric import TraceSummary as TraceSummary
     from pandaeval_collector.scoring.metric import TurnContext as TurnContext
     from pandaeval_collector.scoring.metric import TurnMetric as TurnMetric
+    from pandaeval_lab.drill.edits import AnswerEdit as AnswerEdit
+    from pandaeval_lab.drill.edits import ArgumentsEdit as ArgumentsEdit
+    from pandaeval_lab.drill.edits import CustomEdit as CustomEdit
+    from pandaeval_lab.drill.edits import ToolNameEdit as ToolNameEdit
+    from pandaeval_lab.drill.edits import ToolResultEdit as ToolResultEdit
+    from pandaeval_lab.drill.fault import Fault as Fault
+    from pandaeval_lab.drill.fault import NotApplicableError as NotApplicableError
+    from pandaeval_lab.drill.fault import Subject as Subject
 
 _WHERE = {
-    "Amount": "base.section",
-    "AnswerEdit": "drill.edits",
-    "ArgumentsEdit": "drill.edits",
-    "Assumed": "base.score",
-    "Case": "scoring.cases",
-    "Count": "base.section",
-    "CustomEdit": "drill.edits",
-    "Duration": "base.section",
-    "EarlierOutput": "scoring.metric",
-    "Endpoint": "base.section",
-    "EnvName": "base.section",
-    "Exporter": "exporters",
-    "Fault": "drill.fault",
-    "FilePath": "base.section",
-    "Finding": "base.score",
-    "Judge": "judge.desk",
-    "Metric": "scoring.metric",
-    "NotApplicableError": "drill.fault",
-    "PositiveDuration": "base.section",
-    "Reason": "judge.rubric",
-    "Repeating": "exporters",
-    "Result": "base.result",
-    "RetryLaterError": "exporters",
-    "Row": "exporters",
-    "Rubric": "judge.rubric",
-    "Score": "base.score",
-    "Section": "base.section",
-    "Sent": "exporters",
-    "SessionContext": "scoring.metric",
-    "SessionMetric": "scoring.metric",
-    "SessionSignal": "scoring.metric",
-    "SessionView": "scoring.metric",
-    "Share": "base.section",
-    "Size": "base.section",
-    "Subject": "drill.fault",
-    "Surroundings": "exporters",
-    "Text": "base.section",
-    "Texts": "scoring.metric",
-    "ToolNameEdit": "drill.edits",
-    "ToolResultEdit": "drill.edits",
-    "TraceContext": "scoring.metric",
-    "TraceMetric": "scoring.metric",
-    "TraceSummary": "scoring.metric",
-    "Trial": "scoring.cases",
-    "TrialContext": "scoring.cases",
-    "TurnContext": "scoring.metric",
-    "TurnMetric": "scoring.metric",
-    "Unscored": "base.score",
-    "Url": "base.section",
-    "Verdict": "judge.rubric",
-    "Why": "base.score",
-    "judged": "scoring.custom",
-    "metric": "scoring.custom",
+    "Amount": ".base.section",
+    "AnswerEdit": "pandaeval_lab.drill.edits",
+    "ArgumentsEdit": "pandaeval_lab.drill.edits",
+    "Assumed": ".base.score",
+    "Case": ".scoring.cases",
+    "Count": ".base.section",
+    "CustomEdit": "pandaeval_lab.drill.edits",
+    "Duration": ".base.section",
+    "EarlierOutput": ".scoring.metric",
+    "Endpoint": ".base.section",
+    "EnvName": ".base.section",
+    "Exporter": ".exporters",
+    "Fault": "pandaeval_lab.drill.fault",
+    "FilePath": ".base.section",
+    "Finding": ".base.score",
+    "Judge": ".judge.desk",
+    "Metric": ".scoring.metric",
+    "NotApplicableError": "pandaeval_lab.drill.fault",
+    "PositiveDuration": ".base.section",
+    "Reason": ".judge.rubric",
+    "Repeating": ".exporters",
+    "Result": ".base.result",
+    "RetryLaterError": ".exporters",
+    "Row": ".exporters",
+    "Rubric": ".judge.rubric",
+    "Score": ".base.score",
+    "Section": ".base.section",
+    "Sent": ".exporters",
+    "SessionContext": ".scoring.metric",
+    "SessionMetric": ".scoring.metric",
+    "SessionSignal": ".scoring.metric",
+    "SessionView": ".scoring.metric",
+    "Share": ".base.section",
+    "Size": ".base.section",
+    "Subject": "pandaeval_lab.drill.fault",
+    "Surroundings": ".exporters",
+    "Text": ".base.section",
+    "Texts": ".scoring.metric",
+    "ToolNameEdit": "pandaeval_lab.drill.edits",
+    "ToolResultEdit": "pandaeval_lab.drill.edits",
+    "TraceContext": ".scoring.metric",
+    "TraceMetric": ".scoring.metric",
+    "TraceSummary": ".scoring.metric",
+    "Trial": ".scoring.cases",
+    "TrialContext": ".scoring.cases",
+    "TurnContext": ".scoring.metric",
+    "TurnMetric": ".scoring.metric",
+    "Unscored": ".base.score",
+    "Url": ".base.section",
+    "Verdict": ".judge.rubric",
+    "Why": ".base.score",
+    "judged": ".scoring.custom",
+    "metric": ".scoring.custom",
 }
-"""The module below this package that each public name is imported from."""
+"""The module that each public name is imported from; a leading dot: below this package. Faults are planted by the lab,
+which nothing imports here unless it is asked for one."""
 __all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(import_module(_WHERE[name], __name__), name)
 
 
 def __dir__() -> list[str]:

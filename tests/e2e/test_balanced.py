@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.receivers.files import Request
+from pandaeval_lab.replay.files import Request
 from support.balanced import Balanced, Load, Sender, first_half, missing, second_half
 from support.collector import CollectorProcess, open_chunks, snapshot, standing
 from support.kills import uninterrupted

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceS
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_lab.replay.files import Input, Request
 from support.doors import until
 from support.jaeger import BINARY, Jaeger
 

@@ -11,7 +11,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.receivers.files import BadLine, Input
+from pandaeval_lab.replay.files import BadLine, Input
 from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence, gather

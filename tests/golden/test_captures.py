@@ -18,7 +18,7 @@ from tests.support.script import Reply
 
 FOLDER = Path(__file__).parent / "captures"
 CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
-DEMO_FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_collector" / "cli" / "_recordings"
+DEMO_FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_lab" / "cli" / "_recordings"
 PATHS = re.compile(
     r"(?<![\w.:/])/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)/|file://|[A-Z]:\\\\+Users|\.pyenv"
 )

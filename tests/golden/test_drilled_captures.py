@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from pandaeval_collector.drill.fault import NotApplicableError, Subject, faults, plant
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_lab.drill.fault import NotApplicableError, Subject, faults, plant
+from pandaeval_lab.replay.files import Input, Request
 from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 OWN = Path(__file__).parent / "captures"

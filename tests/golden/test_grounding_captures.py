@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC
+from pandaeval_lab.replay.files import Input, Request
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import Closing, build_trace

@@ -17,9 +17,9 @@ import pytest
 
 from pandaeval_collector.analysis.rules.response_owning_up import owns_up
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import ToolCall, Trace
 from pandaeval_otel.normal.trace import is_genai
 from support.asked import ScriptedJudge, all_right

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
 OWN = Path(__file__).parent / "captures"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 
 OWN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[3] / "shared"

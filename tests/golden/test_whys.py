@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.score import Unscored, Why
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace, Trigger
 
 CAPTURES = Path(__file__).parent / "captures"

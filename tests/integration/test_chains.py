@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from golden.otlp_json import Request, requests, spans
 from pandaeval_collector.cli import app
-from pandaeval_collector.receivers.files import Input
+from pandaeval_lab.replay.files import Input
 from support.collector import CollectorProcess, open_chunks
 from support.kills import differences, standing_results, uninterrupted
 from support.senders import HttpDoor

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.store.connection import PAGE_BYTES
+from pandaeval_lab.replay.files import Request
 from support.collector import CollectorProcess, open_chunks, snapshot
 from support.kills import Results, differences, standing_results, uninterrupted
 from support.made_traces import Composer, MadeTrace

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._summary import Summary
+from pandaeval_lab.cli._summary import Summary
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
 
 
 def test_bad_sessions_rank_below_good_ones(lines: list[dict[str, object]]) -> None:
-    expected = json.loads(files("pandaeval_collector.cli._recordings").joinpath("expected.json").read_text())
+    expected = json.loads(files("pandaeval_lab.cli._recordings").joinpath("expected.json").read_text())
     summary = Summary()
     for line in lines:
         summary.add(line)
@@ -46,7 +46,7 @@ def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_pa
     """The running collector and ``evaluate`` agree, id for id."""
     import lzma
 
-    packed = files("pandaeval_collector.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     recording = tmp_path / "recording.jsonl"
     recording.write_bytes(lzma.decompress(packed))
     outcome = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"])

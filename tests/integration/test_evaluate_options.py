@@ -95,8 +95,8 @@ def test_what_judge_only_or_where_leave_out_is_not_judged(traces: Path, tmp_path
 def test_the_model_of_the_command_line_outweighs_those_of_single_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pandaeval_collector.cli.evaluate import EvaluateOptions, config_of
     from pandaeval_collector.runs.settings import scoring
+    from pandaeval_lab.cli.evaluate import EvaluateOptions, config_of
 
     path = tmp_path / "pandaeval.yaml"
     path.write_text("judge: {model: openai/gpt-4o-mini, models: {trace.confidence: openai/gpt-4o}}")

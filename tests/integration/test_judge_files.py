@@ -14,12 +14,8 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli import app
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
-from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs import trial_grading
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.runs.trace_files import TraceFiles
-from pandaeval_collector.runs.trial_grading import graded
 from pandaeval_collector.scoring.cases import Case, Suite
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.model import Recorded
@@ -27,6 +23,10 @@ from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, 
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_lab.replay import trial_grading
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.replay.trial_grading import graded
 from support.chained import turn
 from support.database import open_database
 from support.embedder import WordEmbedder

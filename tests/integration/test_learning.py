@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.learning import kept
+from pandaeval_collector.labels.learning import kept
 from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
 from support.collector import CollectorProcess
 from support.learnable import AGENT, METRIC, LearnableSession, sessions

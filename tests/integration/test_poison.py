@@ -14,8 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
-from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.store import Chunk, Store
+from pandaeval_lab.replay.files import Input
 from pandaeval_otel.normal.evidence import Evidence, gather
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace

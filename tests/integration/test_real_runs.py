@@ -13,8 +13,8 @@ import pytest
 
 from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 
 _CAPTURES = Path(__file__).parents[3] / "shared" / "captures"

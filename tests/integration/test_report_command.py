@@ -10,7 +10,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from pandaeval_collector.cli import _report, app
+from pandaeval_collector.cli import app
+from pandaeval_lab.cli import _report
 from support.reports import parsed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
@@ -18,7 +19,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    packed = files("pandaeval_collector.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
     file = tmp_path_factory.mktemp("recording") / "demo.jsonl"
     file.write_bytes(lzma.decompress(packed))
     return file
@@ -56,7 +57,7 @@ def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> 
 
     _evaluate(recording, "--output", tmp_path / "report.html")
     index = parsed((tmp_path / "report.html").read_text()).index
-    expected = json.loads(files("pandaeval_collector.cli._recordings").joinpath("expected.json").read_text())
+    expected = json.loads(files("pandaeval_lab.cli._recordings").joinpath("expected.json").read_text())
     ranked = [index["sessions"][at]["id"] for kind, at in index["order"] if kind == "s"]
     assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
 

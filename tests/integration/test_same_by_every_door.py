@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from golden.otlp_json import Request, requests
-from pandaeval_collector.receivers.files import Input
+from pandaeval_lab.replay.files import Input
 from support.collector import CollectorProcess
 from support.kills import Results, differences, standing_results, uninterrupted
 from support.senders import Door, GrpcDoor, HttpDoor

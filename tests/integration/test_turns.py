@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.turns import turn_view
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.asked import GOOD, RATED, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, rubric_of, text_of

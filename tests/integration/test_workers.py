@@ -21,10 +21,10 @@ from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line_processes import LineProcesses
-from pandaeval_collector.receivers.files import Input
-from pandaeval_collector.runs.fileworkers import FileSetup
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.fileworkers import FileSetup
 from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """``sources``: files of the collector's package, as patterns; ``tests``: files and folders below ``tests/unit``."""
+    """``sources``: patterns of files of the collector or the lab; ``tests``: files and folders below ``tests/unit``."""
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
@@ -18,7 +18,7 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
-        ("cli/_gates.py", "trials/passk/gate.py"),
+        ("cli/_gates.py", "passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
@@ -58,7 +58,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("exporters/_fields.py", "exporters/_glance.py", "exporters/_text.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
-            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/metrics.py"),
+            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",
         ),
         ("exporters",),

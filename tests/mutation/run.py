@@ -106,12 +106,13 @@ def _tried(area: Area, most: int | None, seed: int, keep: bool) -> Outcome:
 
 
 def _stage(folder: Path, area: Area) -> None:
-    for part in ("collector/pandaeval_collector", "pandaeval_otel", "tests"):
+    for part in ("collector/pandaeval_collector", "collector/pandaeval_lab", "pandaeval_otel", "tests"):
         shutil.copytree(ROOT / part, folder / Path(part).name, ignore=shutil.ignore_patterns("__pycache__"))
-    sources = [f"pandaeval_collector/{each}" for each in area.sources]
+    packages = ("pandaeval_collector", "pandaeval_lab")
+    sources = [f"{package}/{each}" for package in packages for each in area.sources if [*(folder / package).glob(each)]]
     tests = [f"tests/unit/{each}" for each in area.tests if (ROOT / "tests" / "unit" / each).exists()]
     settings = (
-        '[tool.mutmut]\nsource_paths = ["pandaeval_collector"]\nalso_copy = ["pandaeval_otel"]\n'
+        '[tool.mutmut]\nsource_paths = ["pandaeval_collector", "pandaeval_lab"]\nalso_copy = ["pandaeval_otel"]\n'
         f"only_mutate = {json.dumps(sources)}\npytest_add_cli_args_test_selection = {json.dumps(tests)}\n"
         'pytest_add_cli_args = ["-p", "no:cacheprovider"]\nprocess_isolation = "forkserver"\n'
     )

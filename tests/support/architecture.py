@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = {
     "pandaeval_collector": ROOT / "collector" / "pandaeval_collector",
+    "pandaeval_lab": ROOT / "collector" / "pandaeval_lab",
     "pandaeval_otel": ROOT / "pandaeval_otel",
 }
 _MARKED = re.compile(r"(<!-- rooms of (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandaeval_collector.receivers.files import Request
+from pandaeval_lab.replay.files import Request
 from support.collector import CollectorProcess, snapshot
 from support.database import open_database
 from support.kills import differences, standing_results, uninterrupted

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.drill.fault import Subject
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.receivers.files import Request
+from pandaeval_lab.drill.fault import Subject
+from pandaeval_lab.replay.files import Request
 from pandaeval_otel.model import Trace
 from pandaeval_otel.wire.otlp_json import traces_from_json
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.receivers.files import Request
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.files import Request
 from pandaeval_otel.wire.own_output import span_ids
 from support.asked import GOOD, TURN, of_turn, said
 from support.collector import CollectorProcess

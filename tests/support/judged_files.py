@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.receivers.files import Request
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.files import Request
 from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, rubric_of

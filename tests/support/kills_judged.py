@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.config import load
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import live_evaluator
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
 from support.judge import JudgeServer, Say, rubric_of

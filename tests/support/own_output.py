@@ -12,10 +12,10 @@ from pandaeval_collector.base.result import EvaluatorInfo
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.made_traces import MadeTrace
 

@@ -1,5 +1,4 @@
 """Puts a running collector together from its configuration, starts its parts in order and stops them in reverse.
 
-Imports base, config, exporters, jobs, judge, pipeline, receivers, runs, scoring, show, store,
-trials.
+Imports base, config, exporters, jobs, judge, labels, pipeline, receivers, runs, scoring, show, store.
 """

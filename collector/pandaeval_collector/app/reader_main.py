@@ -26,6 +26,8 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
+from pandaeval_collector.labels.learning import Learning
+from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import judge, learned_folder, live_evaluator
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -41,8 +43,6 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.asked import READER_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.trials.labels.rates import PassRates
-from pandaeval_collector.trials.learning import Learning
 
 _log = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.labels.calibration import read, thresholds
+from pandaeval_collector.labels.learning import FOLDER
 from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.trials.labels.calibration import read, thresholds
-from pandaeval_collector.trials.learning import FOLDER
 
 if TYPE_CHECKING:
     from pandaeval_collector.jobs.setup import JudgeConfig

@@ -1,6 +1,6 @@
 """What people and programs look at: the HTTP API, the live page, the MCP server and the HTML reports.
 
-Imports analysis, base, config, judge, pipeline, runs, scoring, store, trials.
+Imports analysis, base, config, judge, labels, pipeline, runs, scoring, store.
 """
 
 API, MCP, PAGE, RUNBOOK = "/api/v1", "/mcp", "/", "/runbook"

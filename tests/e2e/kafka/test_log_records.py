@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_lab.replay.files import Input, Request
 from support.collector import CollectorProcess, standing
 from support.kafka import Broker
 from support.kafka_workers import worker

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
 from lab.bench.corrected_rates import PASSING, policies  # noqa: E402
-from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun, align  # noqa: E402
+from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun, align  # noqa: E402
 
 RUNS = 240
 USELESS = ("useless 0.1", "useless 0.4", "idle 0.1", "idle 0.2", "idle 0.4", "idle 0.8")

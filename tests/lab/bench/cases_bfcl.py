@@ -24,11 +24,11 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from pandaeval_collector.config import load  # noqa: E402
-from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.cases import Case, Suite, Trial  # noqa: E402
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
+from pandaeval_lab.replay.files import Input  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "bfcl"

@@ -20,9 +20,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._labelled_runs import _labels  # noqa: E402
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit  # noqa: E402
+from pandaeval_lab.replay.files import BadLine, Input  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
 SETS = ("tau-bench", "tau2-pairs", "agentrx-tau")

@@ -30,9 +30,9 @@ from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: 
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
-from pandaeval_collector.receivers.files import BadLine, Input  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
+from pandaeval_lab.replay.files import BadLine, Input  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Text, ToolCall, ToolRequest, ToolResponse, Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"

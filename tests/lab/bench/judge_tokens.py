@@ -37,7 +37,6 @@ os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokeni
 
 import tiktoken  # noqa: E402
 
-from pandaeval_collector.cli._inputs import requests  # noqa: E402
 from pandaeval_collector.judge.call import (  # noqa: E402
     CallParameters,
     ModelAnswer,
@@ -48,9 +47,10 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: 
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_lab.cli._inputs import requests  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from pandaeval_otel.model.raw import RawSpan  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402

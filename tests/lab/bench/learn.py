@@ -32,7 +32,7 @@ from pandaeval_collector.analysis.stats.problem_features import RULES, session_f
 from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, learn, thirds, untested  # noqa: E402  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 SETS = ("tau-bench", "tau2-pairs", "agentrx-tau")

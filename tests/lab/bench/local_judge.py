@@ -29,7 +29,6 @@ from _defences import DEFENCES, Weakened, packing_without  # noqa: E402
 from _judgements import tables  # noqa: E402
 
 from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E402
-from pandaeval_collector.cli._inputs import requests  # noqa: E402
 from pandaeval_collector.judge.call import (  # noqa: E402
     Caller,
     CallFailedError,
@@ -40,9 +39,10 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: 
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.metrics.trace import task_completion  # noqa: E402
+from pandaeval_lab.cli._inputs import requests  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace, Turn  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from support.asked import Memory  # noqa: E402

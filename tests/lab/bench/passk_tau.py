@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.trials.passk.attempts import trials
-from pandaeval_collector.trials.passk.figures import Figures, figures
+from pandaeval_lab.passk.attempts import trials
+from pandaeval_lab.passk.figures import Figures, figures
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"
 PUBLISHED = {"pass^k": (0.420, 0.273, 0.220, 0.200), "pass@k": (0.420, 0.567, 0.660, 0.720)}

@@ -27,9 +27,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from lab.bench._table import table  # noqa: E402
 from lab.bench.labelled import share  # noqa: E402
 from pandaeval_collector.judge.turns import turn_view  # noqa: E402
-from pandaeval_collector.receivers.files import Input  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_lab.replay.files import Input  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"

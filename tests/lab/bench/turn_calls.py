@@ -27,18 +27,18 @@ from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.base.result import Result  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.config import Config  # noqa: E402
-from pandaeval_collector.drill.drill import Drill, Judgeable, chosen_faults  # noqa: E402
-from pandaeval_collector.drill.fault import faults  # noqa: E402
-from pandaeval_collector.drill.judged import JudgedMetric, judge_alone  # noqa: E402
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
-from pandaeval_collector.receivers.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
 from pandaeval_collector.runs.front import close_rules  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
 from pandaeval_collector.runs.replay_judge import ReplayJudge  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator, judge  # noqa: E402
-from pandaeval_collector.runs.trace_files import TraceFiles  # noqa: E402
 from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_lab.drill.drill import Drill, Judgeable, chosen_faults  # noqa: E402
+from pandaeval_lab.drill.fault import faults  # noqa: E402
+from pandaeval_lab.drill.judged import JudgedMetric, judge_alone  # noqa: E402
+from pandaeval_lab.replay.files import BadLine, Input, Request  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from support.competent import CompetentCaller  # noqa: E402
 from support.competent_turns import asked_parts  # noqa: E402

@@ -57,7 +57,7 @@ with trace.get_tracer("app").start_as_current_span("invoke_agent example"):
 """
 _PREPARE = """
 python - <<'END'
-import lzma, pathlib, pandaeval_collector.cli._recordings as demo
+import lzma, pathlib, pandaeval_lab.cli._recordings as demo
 packed = pathlib.Path(demo.__file__).with_name("sessions.otlp.jsonl.xz").read_bytes()
 for name in ("traces.otlp.jsonl", "traces.jsonl"):
     pathlib.Path(name).write_bytes(lzma.decompress(packed))

@@ -18,7 +18,7 @@ from tests.lab.rig.demo_scenarios import DEMO
 from tests.lab.rig.environment import frameworks
 from tests.lab.rig.play import Stage, as_lines
 
-FOLDER = Path(__file__).resolve().parents[3] / "collector" / "pandaeval_collector" / "cli" / "_recordings"
+FOLDER = Path(__file__).resolve().parents[3] / "collector" / "pandaeval_lab" / "cli" / "_recordings"
 
 
 def main() -> int:

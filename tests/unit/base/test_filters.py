@@ -10,11 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from pandaeval_collector.base.filters import FILTERS, but_times, meaning
-from pandaeval_collector.cli import runs, schedule
+from pandaeval_collector.cli import schedule
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.filters import RunFilters, wanted_of
 from pandaeval_collector.show.mcp.tools import Tools
 from pandaeval_collector.store.wanted import Wanted
+from pandaeval_lab.cli import runs
 
 NAMES = {each.name for each in FILTERS}
 GIVEN: dict[str, Any] = {

@@ -12,10 +12,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._gates import gates, severity_gate, unanswered
-from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
+from pandaeval_lab.cli._summary import Summary
 
 KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.metric_cpu import EMBEDDING, Measured, MetricCpu
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli.metrics import REST, CostsByUnit
+from pandaeval_lab.cli.metrics import REST, CostsByUnit
 
 _CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
 

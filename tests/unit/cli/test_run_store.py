@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandaeval_collector.cli import app, runs
-from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_collector.cli import app
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, Store
+from pandaeval_lab.cli import runs
+from pandaeval_lab.replay.files import Input, Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.made_traces import Composer
 

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.kept import stored_traces
 from pandaeval_collector.store.schema import VERSION
+from pandaeval_lab.replay.files import Input, Request
 from support.database import open_database
 from support.ports import free_ports
 from support.whole_store import change, make

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.cli._summary import KEEP, Cell, SessionSummaryRow, Summary
-from pandaeval_collector.cli._tables import print_summary
+from pandaeval_lab.cli._summary import KEEP, Cell, SessionSummaryRow, Summary
+from pandaeval_lab.cli._tables import print_summary
 
 
 def result(trace: int, score: float | None, **facts: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def test_what_goes_into_applications_is_a_megabyte_at_most(tmp_path: Path) -> No
 def test_the_collectors_wheel_holds_its_data_and_licences(tmp_path: Path) -> None:
     wheel = _wheel(_ROOT / "collector", tmp_path)
     names = ZipFile(wheel).namelist()
-    assert _tops(wheel) == {"pandaeval_collector"}
+    assert _tops(wheel) == {"pandaeval_collector", "pandaeval_lab"}
     for ending in (".npz", "sessions.otlp.jsonl.xz", "app.js", "py.typed", "licenses/LICENSE", "licenses/NOTICE"):
         assert [name for name in names if name.endswith(ending)], ending
 

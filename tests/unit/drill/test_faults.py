@@ -9,8 +9,8 @@ import pytest
 
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.drill.fault import NotApplicableError, Planted, Subject, faults, plant
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_lab.drill.fault import NotApplicableError, Planted, Subject, faults, plant
 from pandaeval_otel.model import Trace
 from support.drilled import FIRST, LAST, SYSTEM, handed_over, subject, wrote_code
 

@@ -8,8 +8,8 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.drill.judged import JudgedSheet, State, state
-from pandaeval_collector.show.report.drill import page
+from pandaeval_lab.drill.judged import JudgedSheet, State, state
+from pandaeval_lab.report.drill import page
 from support.results import CODE, JUDGE, result
 
 GOOD, BAD = 0.9, 0.1

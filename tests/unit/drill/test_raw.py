@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.drill.edits import text_change
-from pandaeval_collector.drill.raw import RawTrace, rewritten
+from pandaeval_lab.drill.edits import text_change
+from pandaeval_lab.drill.raw import RawTrace, rewritten
 from support.drilled import conversation
 
 OLD, NEW = 'She said "yes": 50 % of Zürich\nis hers', 'He said "no"\\'

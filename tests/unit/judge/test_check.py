@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_collector.jobs.check.plan import CheckItem, attacks, known_runs, parallel_swapped
-from pandaeval_collector.jobs.check.questions import forecast
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
+from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_lab.judge_check.plan import CheckItem, attacks, known_runs, parallel_swapped
+from pandaeval_lab.judge_check.questions import forecast
 from support import check_judges
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
@@ -122,7 +122,7 @@ async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Excepti
 
 def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> None:
     for name, recording in RECORDED.items():
-        packed = files("pandaeval_collector.jobs.check").joinpath("runs", f"{name}.otlp.jsonl.xz").read_bytes()
+        packed = files("pandaeval_lab.judge_check").joinpath("runs", f"{name}.otlp.jsonl.xz").read_bytes()
         assert lzma.decompress(packed) == (GOLDEN / f"{recording}.otlp.jsonl").read_bytes()
     assert {run.name for run in known_runs()} == {*RECORDED, "hallucinates"}
     assert set(attacks()) <= {(attack.family, attack.text) for attack in corpus()}

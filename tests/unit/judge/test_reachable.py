@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pandaeval_collector.cli.evaluate import unreachable
+from pandaeval_lab.cli.evaluate import unreachable
 
 
 @pytest.fixture(autouse=True)

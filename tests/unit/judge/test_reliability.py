@@ -12,7 +12,6 @@ import pytest
 
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
 from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
@@ -20,6 +19,7 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
+from pandaeval_lab.cli._summary import AskedTwice, Summary
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace

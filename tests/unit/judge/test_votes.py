@@ -14,8 +14,6 @@ import pytest
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.cli._summary import Summary
-from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
 from pandaeval_collector.jobs.setup import Desks
@@ -24,6 +22,8 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
+from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.cli._tables import print_summary
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace

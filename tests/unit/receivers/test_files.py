@@ -16,7 +16,7 @@ import zstandard
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
+from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from support.wire_bytes import varint
 
 LINE = json.dumps(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.receivers.files import BadLine, Input, Request, UnusableInputError
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.show.report.inspection import describe
+from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.jaeger_json import jaeger
 
 CAPTURES = Path(__file__).parents[2] / "golden" / "captures"

@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.cli import app, evaluate
-from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.cli import app
 from pandaeval_collector.runs import replay as replaying
-from pandaeval_collector.runs.fileworkers import FileSetup, FileWorkers
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_lab.cli import evaluate
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.fileworkers import FileSetup, FileWorkers
+from pandaeval_lab.replay.trace_files import TraceFiles
 
 _CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good*.otlp.jsonl"))[:4]
 _EMBEDDER = load("embedded")
@@ -45,7 +46,7 @@ def _run(workers: int, pids: list[int] | None = None, environ: Mapping[str, str]
             pool = own.enter_context(FileWorkers(workers, setup, environ))
             if pids is not None:
                 pids.extend(process.pid for process in pool._processes if process.pid is not None)
-        yield from replay(files, scorer, workers=pool)
+        yield from replay(files, scorer, ahead=pool and pool.understood)
 
 
 def _told(results: Iterator[Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 
 _TESTS = Path(__file__).parents[2]
 _MUTATION = _TESTS / "mutation"
-_COLLECTOR = _TESTS.parent / "collector" / "pandaeval_collector"
+_COLLECTOR = _TESTS.parent / "collector"
 if str(_MUTATION) not in sys.path:
     sys.path.append(str(_MUTATION))
 
@@ -21,7 +21,7 @@ from areas import AREAS, Area  # noqa: E402
 
 @pytest.mark.parametrize("area", AREAS.values(), ids=AREAS.keys())
 def test_areas_are_of_files_that_there_are(area: Area) -> None:
-    assert [each for each in area.sources if not [*_COLLECTOR.glob(each)]] == []
+    assert [each for each in area.sources if not [*_COLLECTOR.glob(f"pandaeval_*/{each}")]] == []
     assert [each for each in area.tests if not (_TESTS / "unit" / each).exists()] == []
 
 
@@ -35,8 +35,7 @@ def _functions(named: str) -> Iterator[str]:
     """The functions of the module that this one is of."""
     parts = named.split(".")
     for last in range(len(parts) - 1, 0, -1):
-        file = _COLLECTOR.joinpath(*parts[:last]).with_suffix(".py")
-        if file.exists():
+        for file in _COLLECTOR.glob("pandaeval_*/" + "/".join(parts[:last]) + ".py"):
             module = ".".join(parts[:last])
             for node in ast.parse(file.read_text()).body:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

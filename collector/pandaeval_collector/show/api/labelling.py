@@ -11,14 +11,14 @@ from fastapi import FastAPI, Query, Request, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
+from pandaeval_collector.labels.files import about
+from pandaeval_collector.labels.queue import Queue, drawn_next, metric_to_label
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.trials.labels.files import about
-from pandaeval_collector.trials.labels.queue import Queue, drawn_next, metric_to_label
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.analysis.rules.response import Ending, raw_error, response
-from pandaeval_collector.drill.faults.course import _ERRORS
+from pandaeval_lab.drill.faults.course import _ERRORS
 from tests.unit.analysis.rules.test_grounding import run
 
 

@@ -10,11 +10,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.config import load
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
-from pandaeval_collector.runs.trace_files import TraceFiles
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.made_traces import Composer, MadeTrace
 
 

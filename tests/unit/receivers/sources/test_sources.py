@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.receivers.files import Input, Request, UnusableInputError
-from pandaeval_collector.receivers.sources import TraceSource
-from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
-from pandaeval_collector.receivers.sources import tempo as asks_tempo
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_lab.replay.files import Input, Request, UnusableInputError
+from pandaeval_lab.replay.sources import TraceSource
+from pandaeval_lab.replay.sources import jaeger as asks_jaeger
+from pandaeval_lab.replay.sources import tempo as asks_tempo
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.wire.splitting import split_traces
 from support.query_api import QueryApi
 

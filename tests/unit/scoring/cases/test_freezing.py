@@ -74,7 +74,7 @@ def test_what_a_person_fills_in_decides_about_the_run(traces: Path, tmp_path: Pa
 
 
 def test_no_planted_secret_stands_in_a_case(traces: Path) -> None:
-    from pandaeval_collector.cli.cases import run_in_files
+    from pandaeval_lab.cli.cases import run_in_files
 
     draw, told = random.Random(5), run_in_files("s 1", [str(traces)])
     secrets = [make(draw, number) for number in range(72)]

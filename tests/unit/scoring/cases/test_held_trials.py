@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.trace_files import TraceFiles
-from pandaeval_collector.runs.trial_grading import graded as graded_trials
 from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
-from pandaeval_collector.show.report.layers import LayerReport, json_lines
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.replay.trial_grading import graded as graded_trials
+from pandaeval_lab.report.layers import LayerReport, json_lines
 from pandaeval_otel.model import Trace
 from support.trials import run, write
 

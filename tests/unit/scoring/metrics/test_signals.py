@@ -13,16 +13,16 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.evaluator.one_metric import running_metrics
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
 from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_LOOP
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
 from support.embedder import WordEmbedder
 from support.judged import stored, trace
 from support.made_traces import Composer

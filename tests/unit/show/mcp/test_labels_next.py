@@ -11,9 +11,9 @@ import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 from starlette.types import ASGIApp
 
+from pandaeval_collector.labels.queue import draw
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server
-from pandaeval_collector.trials.labels.queue import draw
 from support.api import served
 from support.database import open_database
 from support.judged_store import METRIC, filled

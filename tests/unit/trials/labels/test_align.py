@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pandaeval_collector.trials.labels.align import LEAST, JudgedUnit, LabelledRun, align
+from pandaeval_lab.alignment.align import LEAST, JudgedUnit, LabelledRun, align
 
 RUNS = [LabelledRun(f"run {at}", at % 3 > 0, f"session {at}") for at in range(120)]
 MENDS, SPOILS, IDLE = "mends", "spoils", "idle"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.learning import PEOPLE, RunVerdict, file_of, keep, kept, labelled_runs, of_people
+from pandaeval_collector.labels.learning import PEOPLE, RunVerdict, file_of, keep, kept, labelled_runs, of_people
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, sessions, write
 

@@ -12,12 +12,12 @@ import pytest
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
-from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.labels.learning import Learning, kept
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, live_evaluator
-from pandaeval_collector.runs.trace_files import TraceFiles
 from pandaeval_collector.store import Store
-from pandaeval_collector.trials.learning import Learning, kept
+from pandaeval_lab.replay.files import Input
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, LearnableSession, sessions, write
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference, drop
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
-from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, _credible, _failures, compared
+from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
+from pandaeval_lab.passk.gate import GateVerdict, Rules, _credible, _failures, compared
 from support.repeated import trial, trials_of, written
 from support.reports import parsed
 from support.trials import run, write

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from pandaeval_collector.analysis.stats.pass_k import pass_pow_k
 from pandaeval_collector.cli import app
 from pandaeval_collector.scoring.cases.files import read_suite
-from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
-from pandaeval_collector.trials.passk.promoting import promotable, saturation
+from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
+from pandaeval_lab.passk.promoting import promotable, saturation
 
 
 def case(id_: str, n: int, c: int, unknown: int = 0, kind: str = "capability") -> CaseOutcomes:

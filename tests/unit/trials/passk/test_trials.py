@@ -9,7 +9,7 @@ import pytest
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.trials.passk.attempts import trials
+from pandaeval_lab.passk.attempts import trials
 from support.repeated import trial, trials_of
 
 

@@ -1,4 +1,0 @@
-"""Plants known faults into runs that look good, and tells how many of them the metrics notice.
-
-Imports analysis, base, jobs, judge, pipeline, receivers, runs, scoring.
-"""

@@ -1,8 +1,0 @@
-"""Tries a model as a judge before it is trusted: runs whose verdicts are known, the same runs in other words and order,
-and runs that try to talk to the judge."""
-
-from pandaeval_collector.jobs.check.plan import METRIC, planned
-from pandaeval_collector.jobs.check.questions import CheckRun, JudgeAwayError
-from pandaeval_collector.jobs.check.sheet import Sheet, sheet
-
-__all__ = ["METRIC", "CheckRun", "JudgeAwayError", "Sheet", "planned", "sheet"]

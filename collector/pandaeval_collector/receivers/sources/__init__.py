@@ -1,7 +1,0 @@
-"""Trace stores of others as inputs: what Jaeger and Tempo hold is fetched over their query APIs."""
-
-from __future__ import annotations
-
-from pandaeval_collector.receivers.sources.source import TraceSource
-
-__all__ = ["TraceSource"]

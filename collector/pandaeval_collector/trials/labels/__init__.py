@@ -1,1 +1,0 @@
-"""People's verdicts: read from files, drawn for, held against judges, and made into pass rates."""

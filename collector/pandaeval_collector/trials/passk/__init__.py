@@ -1,1 +1,0 @@
-"""Repeated trials: how often the same case succeeds, and how sure that is."""

@@ -1,0 +1,4 @@
+"""Brings a judge nearer to people, by guidelines that are proved on their labels.
+
+Imports replay.
+"""

@@ -1,0 +1,4 @@
+"""Commands of the ``pandaeval`` program: each public module here holds one, or a group of them.
+
+Imports alignment, drill, judge_check, passk, replay, report.
+"""

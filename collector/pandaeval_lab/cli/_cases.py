@@ -1,0 +1,103 @@
+"""Case files on the command line: read for a run, and its three-layer report as a table or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.config import Config
+from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.scoring.cases.graders import doubts
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
+from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_lines
+
+_MAX_ROWS = 60
+_NOTHING = "-"
+_EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
+
+
+def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
+    """Reads the cases of ``path``; ``None`` without one. Raises ``UserError``."""
+    if report is not None and report.suffix not in (".json", ".xml"):
+        raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
+    if path is None:
+        if report is not None:
+            raise UserError("--cases-report needs cases: name a file with --cases")
+        return None
+    return read_suite(path, config.metrics.modules)
+
+
+def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
+    """Returns an empty report of a suite; ``path``: the file that it will be written to, if any."""
+    descriptions = {case.id: case.description for case in suite.cases}
+    return LayerReport(suite.name, descriptions, with_trials=path is not None)
+
+
+def write_layers(report: LayerReport, path: Path) -> None:
+    """Writes the report in the format that the file's name ends with."""
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(junit_lines(report) if path.suffix == ".xml" else json_lines(report))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def print_layers(report: LayerReport, out: Console) -> None:
+    """Prints a table with a row for each case, and one with a row for each kind of case."""
+    cases = len(report.cases())
+    if not cases:
+        return
+    columns = ("case", "kind", "correct", *LAYERS, "broke in", "why")
+    rows = report.brief(_MAX_ROWS)
+    made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
+    notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
+    notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
+    if notes:
+        made.caption, made.caption_justify = "\n".join(notes), "left"
+    out.print(made)
+    totals = [_row(told)[:-1] for told in report.by_kind()]
+    out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
+
+
+def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
+    """Prints notices on traces without a case, cases without a trial, and parts of cases that are probably mistakes."""
+    for line in doubts(suite):
+        _notice(line)
+    if trials.alike:
+        (case, name), count = next(iter(trials.alike.items()))
+        more = f", and so on in {len(trials.alike) - 1} more trials" if len(trials.alike) > 1 else ""
+        _notice(
+            f"trial {name} of {case} holds {count} runs of the same task, which are graded as one{more}: give each "
+            "attempt a pandaeval.trial of its own (using_case)"
+        )
+    for case, count in sorted(trials.unknown.items())[:10]:
+        _notice(f"{count} traces name the case {case}, which is not in the file")
+    if trials.ambiguous:
+        _notice(f"{trials.ambiguous} traces have the task of several cases; set pandaeval.case.id (using_case)")
+    missing = trials.without_trial
+    if missing:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        _notice(f"{len(missing)} of {len(suite.cases)} cases have no trial in the input: {shown}")
+    if len(missing) == len(suite.cases) and trials.unmatched_said:
+        _notice(
+            "a trace is a trial of the case that its spans name (using_case), or whose inputs.task is what the user "
+            f"says first, letter for letter, such as {trials.unmatched_said!r}"
+        )
+
+
+def _row(told: Mapping[str, Any]) -> tuple[object, ...]:
+    unknown = f" ({told['undetermined']} not told)" if told["undetermined"] else ""
+    why = told["why"] if len(told["why"]) <= 100 else f"{told['why'][:99]}…"
+    correct = f"{told['correct']}/{told['trials']}{unknown}"
+    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or "-", why
+
+
+def _notice(text: str) -> None:
+    typer.echo(f"notice: {safe(text)}", err=True)

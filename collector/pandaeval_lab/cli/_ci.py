@@ -1,0 +1,179 @@
+"""What came of a run as JUnit XML, which CI systems show as tests: thresholds, failure groups and metrics."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TextIO
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_lab.cli._gates import GateOutcome
+from pandaeval_lab.cli._summary import Summary
+
+
+def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
+    """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
+    measured; a failure group fails from the severity ``least`` on; a metric without a configured threshold passes and
+    states its mean."""
+    of_thresholds = [gate for gate in gates if gate.key != "failures"]
+    gated = {gate.key for gate in of_thresholds}
+    values = summary.values()
+    suites = {
+        "thresholds": [_threshold(gate) for gate in of_thresholds],
+        "failures": [_group(group, least) for group in summary.groups],
+        "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
+    }
+    write_suites(target, suites)
+
+
+def write_gate(target: TextIO, gate: GateOutcome) -> None:
+    """Writes one gate alone, as a suite of one test."""
+    write_suites(target, {"thresholds": [_threshold(gate)]})
+
+
+def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:
+    """Writes a JUnit document of suites: test cases by the name of their suite."""
+    root = Element("testsuites", name="pandaeval")
+    for name, cases in suites.items():
+        failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
+        counts = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
+        SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
+    indent(root)
+    target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
+
+
+def _case(suite: str, name: str) -> Element:
+    return Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
+
+
+def _threshold(gate: GateOutcome) -> Element:
+    case = _case("thresholds", gate.key)
+    if not gate.passed:
+        failure = SubElement(case, "failure", message=for_xml(gate.text), type="threshold")
+        failure.text = for_xml("\n".join((gate.text, *gate.examples)))
+    elif gate.text:
+        SubElement(case, "skipped", message=for_xml(gate.text))
+    return case
+
+
+def _group(group: RootCause, least: str) -> Element:
+    case = _case("failures", f"[{group.severity}] {group.title}")
+    places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
+    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    if least and at_least(group.severity, least):
+        failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
+        failure.text = told
+    else:
+        SubElement(case, "system-out").text = told
+    return case
+
+
+def _metric(key: str, value: float) -> Element:
+    case = _case("metrics", key)
+    SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
+    return case
+
+
+_MOST = 10
+"""GitHub shows so many annotations of a kind for one step."""
+_MOST_GROUPS = 50
+
+
+_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
+"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
+
+
+AnnotationTarget = Literal["auto", "github", "none"]
+"""The CI systems for which annotations are printed."""
+
+
+def wanted(asked: AnnotationTarget, environ: Mapping[str, str]) -> bool:
+    """Returns whether to print annotations for GitHub: if they were asked for, or if its runner runs this process."""
+    return asked == "github" or (asked == "auto" and environ.get("GITHUB_ACTIONS") == "true")
+
+
+def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: str | None) -> Iterator[str]:
+    """Yields workflow commands, one a line: an error for each gate that failed and each group of failures that fails
+    the run, a warning for each other group, a notice for each threshold that could not be measured."""
+    found: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
+    for gate in gates:
+        if gate.text and gate.key != "failures":
+            kind = "notice" if gate.passed else "error"
+            found[kind].append(_command(kind, gate.key, "\n".join((gate.text, *gate.examples))))
+    for group in groups:
+        kind = "error" if least is not None and at_least(group.severity, least) else "warning"
+        told = f"{group.description}\n{group.count} occurrence(s): {_places(group)}"
+        found[kind].append(_command(kind, f"[{group.severity}] {group.title}", told))
+    for lines in found.values():
+        yield from lines[:_MOST]
+
+
+def _command(kind: str, title: str, message: str) -> str:
+    escaped = _data(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={escaped}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str]) -> str:
+    """Appends the run to the job's summary, if there is one. Returns why it could not be written, or ``""``."""
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return ""
+    text = "\n".join(_markdown(gates, summary)) + "\n"
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        return f"the job's summary cannot be written ({error.strerror or error}): {os.path.basename(path)}"
+    return ""
+
+
+def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
+    failed = [gate for gate in gates if not gate.passed]
+    yield f"## pandaeval: {'failed' if failed else 'passed'}\n"
+    for gate in gates:
+        if gate.text:
+            yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
+            yield from (f"  - {_plain(example)}" for example in gate.examples)
+    counts: Counter[tuple[str, str]] = Counter()
+    for (name, kind, _), count in summary.outcomes.items():
+        counts[name, kind] += count
+    means = sorted(summary.values().items())
+    metrics = [
+        (key, f"{mean:.4f}", *(str(counts[key, kind]) for kind in ("scored", "unscored"))) for key, mean in means
+    ]
+    yield from _table(("metric", "mean", "scored", "unscored"), metrics)
+    if summary.groups:
+        yield "\n### Unique errors"
+        groups = [
+            (each.severity, f"{each.title}: {each.description}", str(each.count), _places(each))
+            for each in summary.groups[:_MOST_GROUPS]
+        ]
+        yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
+
+
+def _places(group: RootCause) -> str:
+    return ", ".join(member.place for member in group.examples)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: str) -> str:
+    """Returns text of a run, on one line, that Markdown shows as it stands: nothing is rendered or linked."""
+    shown = html.escape(" ".join(text.split()), quote=False)
+    return shown.translate(_SIGNS)

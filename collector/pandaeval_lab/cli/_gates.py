@@ -1,0 +1,239 @@
+"""Does a run pass? Only thresholds that somebody configured can fail it, and silence passes only where it is explained.
+
+A gate's value is the mean of what was scored. What was never captured (``no_content``) and what was left out on purpose
+(``not_sampled``) is no failure to score: it counts in no share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import TOLERANCE, Result, cut
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._names import names_of
+from pandaeval_collector.cli._output import many, safe
+from pandaeval_collector.config import Config
+from pandaeval_collector.config.sections_scoring import Gates
+from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
+from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
+
+_NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
+_CURES = {
+    "no_content": "switch content capture on in the instrumentation",
+    "not_sampled": "raise judge.sample",
+    "incomplete_trace": "the root spans are missing: send whole traces, or set close.score_fragments",
+    "insufficient_evidence": "too little of what it weighs was there: see the reasons of its results",
+    "judge_failed": "see why the judge could not be asked: the key, the model's name, the network",
+    "invalid_verdict": "the judge's answers do not hold: try a stronger model",
+    "timeout": "raise judge.timeout, or lower judge.concurrency",
+    "over_budget": "raise judge.daily_usd or judge.daily_tokens, or lower judge.sample",
+    "metric_error": "the metric itself failed: see the reasons of its results",
+    "injection_suspected": "the runs tell their judge how to judge: read them",
+}
+
+Outcomes = Mapping[tuple[str, str, str], int]
+"""Counts of results by (metric key, outcome, why)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """The outcome of one configured threshold. ``text``: a sentence for people, empty for one that was simply met.
+    ``examples``: a line for each of the worst results that made it fail."""
+
+    key: str
+    passed: bool
+    text: str = ""
+    examples: tuple[str, ...] = ()
+
+
+def gates(
+    thresholds: Mapping[str, float],
+    max_unscored: float,
+    outcomes: Outcomes,
+    means: Mapping[str, float],
+    silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
+    examples: Callable[[str], Iterable[str]] = lambda key: (),
+) -> list[GateOutcome]:
+    """Returns the outcome of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means``
+    are).
+
+    A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
+    assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
+    without results ``silent(key)`` gives whether that passes, and why; ``examples(key)`` lists its worst results.
+    """
+    found = []
+    for key, threshold in thresholds.items():
+        counts = {(kind, why): count for (name, kind, why), count in outcomes.items() if name == key and count}
+        if counts:
+            passed, text = _held(threshold, max_unscored, counts, means.get(key, 0.0))
+        else:
+            passed, text = silent(key)
+        lead = f"{key} (threshold {threshold:g})"
+        shown = () if passed else tuple(examples(key))
+        found.append(GateOutcome(key, passed, f"{lead}: {text}" if text else "", shown))
+    return found
+
+
+def _held(
+    threshold: float, max_unscored: float, counts: Mapping[tuple[str, str], int], mean: float
+) -> tuple[bool, str]:
+    """Returns whether a gate with results passes, and why not; without any score it does if all are assumed.
+    ``counts``: by (outcome, why)."""
+    scored = sum(count for (kind, _), count in counts.items() if kind == "scored")
+    whys = {why: count for (kind, why), count in counts.items() if kind == "unscored"}
+    # What should have a score goes before what is not expected to.
+    worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
+    cure = f": {_CURES[worst]}" if worst in _CURES else ""
+    if not scored and not whys:
+        assumed = many(sum(counts.values()), "result")
+        return True, f"passes unmeasured: there was nothing to evaluate in {assumed} (assumed)"
+    if not scored:
+        told = ", ".join(f"{why} {count}" for why, count in sorted(whys.items(), key=lambda item: -item[1]))
+        return False, f"none of {many(sum(whys.values()), 'result')} has a score ({told}){cure}"
+    failures = []
+    if mean < threshold - TOLERANCE:
+        failures.append(
+            f"the mean of {many(scored, 'score')} is {mean:.4f}; --format json shows all of them, "
+            "--format html leads to what went wrong"
+        )
+    missing = sum(count for why, count in whys.items() if why not in _NOT_EXPECTED)
+    if missing > max_unscored * (scored + missing):
+        failures.append(
+            f"{missing} of {scored + missing} results have no score ({missing / (scored + missing):.0%}, and "
+            f"gates.max_unscored is {max_unscored:.0%}), most for {worst}{cure}"
+        )
+    return not failures, "; ".join(failures)
+
+
+# Failure groups in the output of ``pandaeval evaluate``: in the tables, among the results, and as a gate.
+KEY = "failures"
+
+
+def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
+    """Returns a gate that fails if a group is as grave as ``gates.fail_on_error_severity`` (``None``: never)."""
+    grave = [group for group in groups if least is not None and at_least(group.severity, least)]
+    if not grave:
+        return GateOutcome(KEY, True)
+    many = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
+    text = f"{KEY} (gates.fail_on_error_severity {least}): {many} of that severity or graver"
+    examples = (
+        f"[{group.severity}] {group.title} ({group.count} occurrence(s)): "
+        + ", ".join(member.place for member in group.examples)
+        for group in grave[:3]
+    )
+    return GateOutcome(KEY, False, text, tuple(examples))
+
+
+def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
+    """Yields failed results as JSON, each with its group (``metadata.failure_group``)."""
+    of_result = {member.result: group.to_dict() for group in groups for member in group.members}
+    for result in failed:
+        held = orjson.loads(result.to_json())
+        held["metadata"]["failure_group"] = of_result.get(result.id)
+        yield orjson.dumps(held)
+
+
+_REASON = 200
+"""So much of the reason of an example is shown."""
+
+
+def checked(config: Config, summary: Summary) -> list[GateOutcome]:
+    """Returns the outcomes of the thresholds that ``metrics.thresholds`` sets, and that of the failure groups."""
+    found = gates(
+        scoring(config).thresholds,
+        config.gates.max_unscored,
+        summary.outcomes,
+        summary.values(),
+        lambda key: _silent(config, summary, key),
+        lambda key: (f"{each.value:g} in {each.where}: {cut(each.reason, _REASON)}" for each in summary.worst(key)),
+    )
+    return [*found, severity_gate(summary.groups, config.gates.fail_on_error_severity)]
+
+
+def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
+    """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
+    names = names_of(config)
+    given = {key for key, _, _ in summary.outcomes}
+    graded = any(key.startswith("trial.") for key in given)
+    wanted = [key for name in asked for key in names.select(name) if graded or key == name or key[:6] != "trial."]
+    for key in (key for key in wanted if key not in given):
+        yield f"{key} has no result: {_silent(config, summary, key)[1].removeprefix('passes unmeasured: ')}"
+
+
+def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
+    """Returns whether a metric that gave no result at all passes, and why there is none."""
+    metric, settings = registry(config.metrics.modules)[key], scoring(config)
+    if settings.enabled is not None and key not in settings.enabled:
+        return True, "not checked: it was not asked (--metrics, metrics.enabled)"
+    if metric.kind == "llm" and settings.judge is None:
+        return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
+    if not summary.agents_traces:
+        return True, "passes unmeasured: the input has no agent traces"
+    if metric.level == "trial" and not any(name.startswith("trial.") for name, _, _ in summary.outcomes):
+        return False, "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
+    if (metric.level == "session" or metric.needs_session) and not summary.has_sessions:
+        return True, (
+            "passes unmeasured: no trace of the input has a session id; have the application set "
+            "gen_ai.conversation.id (or session.id) on its spans"
+        )
+    limits = config.judge.only
+    is_limited = metric.kind == "llm" and (limits.agents or limits.services or limits.attributes)
+    only = "; judge.only leaves traces out" if is_limited else ""
+    return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
+
+
+class Against:
+    """Collects the results that trials are made of, and compares them with those of a baseline file. The constructor
+    reads the file and raises ``UserError`` for an unusable one, so that the command ends before anything is scored."""
+
+    def __init__(self, baseline: Path, gates: Gates) -> None:
+        before = list(result_lines(baseline))
+        if not before:
+            raise UserError(f"{baseline}: there are no results in it; `pandaeval evaluate --format json` writes them")
+        self._before = trials(before, gates.baseline.metric, "case")
+        self._rules = Rules(gates.baseline.level, gates.baseline.max_drop, gates.max_unscored)
+        self._now: list[dict[str, Any]] = []
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Takes one result of the current run; ignores one that belongs to no case."""
+        key = f"{result['level']}.{result['metric']}"
+        if key == self._before.metric or (result.get("metadata") or {}).get("case"):
+            self._now.append(slim(result))
+
+    def verdict(self) -> GateVerdict:
+        """Returns the comparison of the collected trials with the baseline's."""
+        try:
+            now = trials(self._now, self._before.metric, "case")
+        except UserError:
+            now = CaseTrials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
+        return compared(self._before, now, self._rules)
+
+
+def tell(verdict: GateVerdict) -> None:
+    """Prints effect, interval and reasons of failure on standard error."""
+    typer.echo(f"baseline: {verdict.told}", err=True)
+    for lead, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
+        if names:
+            typer.echo(f"notice: {len(names)} cases are {lead}: {safe(first_of(names))}", err=True)
+    if verdict.notice:
+        typer.echo(f"notice: {safe(verdict.notice)}", err=True)
+    for sentence in verdict.failures:
+        typer.echo(f"failed: {safe(sentence)}", err=True)
+
+
+def outcome(verdict: GateVerdict) -> GateOutcome:
+    """Returns the verdict as one more gate of the run, for the reports that CI systems read."""
+    told = "; ".join([*verdict.failures, verdict.told] if verdict.failures else filter(None, [verdict.notice]))
+    return GateOutcome("baseline", verdict.passed, f"baseline: {told}" if told else "")

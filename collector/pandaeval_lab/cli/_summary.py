@@ -1,0 +1,378 @@
+"""What the tables of a run show, gathered result by result in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pandaeval_collector.base.result import is_verdict
+from pandaeval_collector.base.untrusted.foreign import plain_error
+from pandaeval_collector.show.report.cures import is_inline, spelled_out, verdict
+from pandaeval_collector.show.report.results import signal_of
+from pandaeval_collector.show.report.rows import ScoredUnit, rank
+from pandaeval_collector.store.failures import Failure, RootCause, failure_of
+from pandaeval_collector.store.listed import NO_SCORE
+
+if TYPE_CHECKING:
+    from pandaeval_collector.base.result import Result as Concluded
+    from pandaeval_lab.cli._gates import Against
+    from pandaeval_lab.report.layers import LayerReport
+
+Result = Mapping[str, Any]
+"""A result as its JSON object."""
+
+KEEP = 400
+"""Only the worst traces are shown, so only so many are remembered."""
+MOST_FAILURES = 5000
+"""At most so many failures are kept and grouped."""
+_EXAMPLES = 3
+_SILENT = ("judge_failed", "timeout")
+_HEARD = ("invalid_verdict", "injection_suspected")
+"""Reasons for a missing score with which the judge did not answer, and those with which it did."""
+_ERRORS = 2000
+"""Of at most so many failed runs the error text is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTwice:
+    """How far a judge agreed with itself. ``agreement``: 1 is perfect; ``flips``: pairs of verdicts on two sides of the
+    threshold, of ``n``; ``alike``: the judge scores nearly all runs alike, so that the agreement tells nothing."""
+
+    agreement: float
+    flips: int
+    n: int
+    alike: bool
+
+
+@dataclass(slots=True)
+class Total:
+    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order."""
+
+    scores: Fraction = Fraction(0)
+    values: Fraction = Fraction(0)
+    count: int = 0
+
+    def add(self, score: float, value: float) -> None:
+        """Adds one score, and its value in the metric's own scale."""
+        self.scores += Fraction(score)
+        self.values += Fraction(value)
+        self.count += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """One of a metric's lowest results, as an example. ``value``: in the metric's own scale."""
+
+    value: float
+    where: str
+    reason: str
+
+
+class Summary:
+    """Counts results by metric, and keeps the worst traces and a row for each session."""
+
+    def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
+        """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
+        self.layers, self._against = layers, against
+        self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        self.agents_traces = 0
+        """Traces of agents, those without any result too."""
+        self.has_sessions = False
+        """Whether any agent's trace belongs to a session."""
+        self.traces = 0
+        self._totals: dict[str, Total] = {}
+        self._apart: dict[str, list[tuple[float, bool]]] = {}
+        self._alike: dict[str, bool] = {}
+        self._second: dict[str, Mapping[str, Any]] = {}
+        self._answered = False
+        self._unanswered: Counter[str] = Counter()
+        self._silence = ""
+        self._rows: dict[str, TraceSummaryRow] = {}
+        self._sessions: dict[str, SessionSummaryRow] = {}
+        self._broken: dict[str, str] = {}
+        self._worst: dict[str, list[Worst]] = {}
+        self.failures: list[Failure] = []
+        """The first :data:`MOST_FAILURES` failures, in the order in which they were found."""
+        self.groups: tuple[RootCause, ...] = ()
+        """The failures by root cause, gravest first; empty until they are grouped."""
+
+    def runs(self, told: Iterable[tuple[str, str | None, str | None]]) -> None:
+        """Takes in agents' traces: id, session and the error with which each ended, which their results do not state.
+        Call it before their results come."""
+        for trace_id, session_id, error in told:
+            self.agents_traces += 1
+            self.has_sessions = self.has_sessions or session_id is not None
+            if error is not None:
+                self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
+
+    def take(self, result: Concluded) -> Failure | None:
+        """Adds a result as :meth:`add` does, and keeps it as a failure if it is one. Returns the failure."""
+        self.add(result.to_dict())
+        failure = failure_of(result)
+        if failure is not None and len(self.failures) < MOST_FAILURES:
+            self.failures.append(failure)
+        return failure
+
+    def add(self, result: Result) -> None:
+        """Adds one result, given as its JSON object. The results of one trace must come one after the other."""
+        if self._against is not None:
+            self._against.add(result)
+        key = f"{result['level']}.{result['metric']}"
+        if result["level"] == "task":  # a mean over several k would mean nothing
+            key += f" (k = {result['metadata']['k']})"
+        self.outcomes[key, result["outcome"], result["why"] or ""] += 1
+        self._note_judge(result)
+        if result["outcome"] == "scored" and is_verdict(result):
+            raw = result.get("raw")
+            value = result["score"] if raw is None or not math.isfinite(raw) else raw
+            self._totals.setdefault(key, Total()).add(result["score"], value)
+            self._note_worst(key, value, result)
+            metadata = result.get("metadata") or {}
+            retest = metadata.get("retest")
+            if retest is not None:
+                self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
+            if "judge_agreement" in metadata:
+                self._alike[key] = "label" in metadata["judge_agreement"]
+            second = metadata.get("second_agreement")
+            if second is not None and second["n"] >= self._second.get(key, {"n": 0})["n"]:
+                self._second[key] = second
+        if result["level"] == "session":
+            self._add_to_session(result)
+        elif result["level"] not in ("trial", "task"):
+            self._add_to_trace(result)
+
+    def means(self) -> dict[str, float]:
+        """Returns the mean score of each metric that has any."""
+        return {key: float(total.scores) / total.count for key, total in self._totals.items()}
+
+    def values(self) -> dict[str, float]:
+        """Returns the mean of each metric in its own scale, which is that of its threshold."""
+        return {key: float(total.values) / total.count for key, total in self._totals.items()}
+
+    def worst(self, key: str) -> Sequence[Worst]:
+        """Returns the results of a metric with the lowest values, lowest first."""
+        return self._worst.get(key, [])
+
+    def _note_worst(self, key: str, value: float, result: Result) -> None:
+        worst = self._worst.setdefault(key, [])
+        if len(worst) < _EXAMPLES or value < worst[-1].value:
+            where = f"session {result['session_id']}" if result["level"] == "session" else f"trace {result['trace_id']}"
+            worst.append(Worst(value, where, result["reason"]))
+            worst.sort(key=lambda each: each.value)
+            del worst[_EXAMPLES:]
+
+    def agreement(self) -> dict[str, AskedTwice]:
+        """Returns for each metric how far the judge agreed with itself where it was asked twice."""
+        return {
+            key: AskedTwice(
+                1.0 - sum(apart for apart, _ in pairs) / len(pairs),
+                sum(flipped for _, flipped in pairs),
+                len(pairs),
+                self._alike.get(key, False),
+            )
+            for key, pairs in self._apart.items()
+        }
+
+    def seconds(self) -> Mapping[str, Mapping[str, Any]]:
+        """Returns for each metric how far the second judge agreed with the first at the end of the run: the figures as
+        results have them (``second_agreement``)."""
+        return self._second
+
+    @property
+    def silence(self) -> str:
+        """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
+        if self._answered or not self._unanswered:
+            return ""
+        return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
+
+    def _note_judge(self, result: Result) -> None:
+        if (result.get("evaluator") or {}).get("kind") != "llm":
+            return
+        if result["why"] in _SILENT:
+            self._silence = self._silence or result["reason"]
+            self._unanswered[result["why"]] += 1
+        self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
+
+    def sessions_worst_first(self) -> list[SessionSummaryRow]:
+        """Returns the rows of all sessions, worst first; those without any score come last."""
+        return sorted(self._sessions.values(), key=lambda row: row.rank)
+
+    def traces_worst_first(self) -> list[TraceSummaryRow]:
+        """Returns the rows of the worst traces, at most twice :data:`KEEP`; ``traces`` counts all of them."""
+        return sorted(self._rows.values(), key=lambda row: row.rank)
+
+    def _add_to_session(self, result: Result) -> None:
+        row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
+        # Where no metric of traces was asked, only the session's own results tell how many it has.
+        row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
+        cell = _cell(result)
+        row.note(cell, of_session=True)
+        if cell.metric == "agent_reliability":
+            row.reliability = cell
+
+    def _add_to_trace(self, result: Result) -> None:
+        session_id = result["session_id"]
+        row = self._rows.get(result["trace_id"])
+        if row is None:
+            if len(self._rows) >= 2 * KEEP:  # forget the best
+                self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
+            error = self._broken.get(result["trace_id"])
+            row = self._rows[result["trace_id"]] = TraceSummaryRow(
+                result["trace_id"], result["agent"], session_id, error is not None
+            )
+            self.traces += 1
+            if session_id is not None:
+                session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
+                session.traces += 1
+                if error is not None:
+                    session.note(_broken(row.agent, error))
+        of_turn = result["level"] == "turn"
+        name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
+        cell = row.results[name] = _cell(result)
+        if session_id is not None:
+            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
+
+
+def _broken(agent: str, error: str) -> Cell:
+    """Returns a cell for a run that ended with an error, to stand among the results of its session."""
+    return Cell("run failed", "", agent, error or "it ended with an error", "", None, 0.0, False)
+
+
+def _cell(result: Result) -> Cell:
+    return Cell(
+        metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
+        outcome=result["outcome"],
+        agent=result["agent"],
+        reason=result["reason"],
+        why=result["why"] or "",
+        score=result["score"] if result["outcome"] == "scored" else None,
+        signal=signal_of(result),
+        success=result["success"],
+        label=result.get("label") or "",
+        inline=is_inline(result["metadata"]),
+    )
+
+
+TURN = "turn "
+"""What the names of cells about turns begin with: a trace may have several of one metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A result as a table shows it. ``signal``: the score as sessions see it (coherence on its calibrated scale)."""
+
+    metric: str
+    outcome: str
+    agent: str
+    reason: str
+    why: str
+    score: float | None
+    signal: float | None
+    success: bool | None
+    label: str = ""
+    inline: bool = False
+    """Whether it is a session's score in which no judge had a part."""
+
+    @property
+    def badness(self) -> float:
+        """The signal to sort by: the lower, the worse; a result without a score comes last."""
+        return NO_SCORE if self.signal is None else self.signal
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def says(self) -> str:
+        """The words to show in place of a number that would overstate what is known; else empty."""
+        if self.signal is None and self.score is not None:  # it explains, and is no verdict
+            return self.label
+        return verdict(self.label) if self.inline and self.score is not None else ""
+
+
+@dataclass(slots=True)
+class TraceSummaryRow(ScoredUnit[Cell]):
+    """A trace with its results by metric, and the results of its turns by turn and metric."""
+
+    trace_id: str
+    agent: str
+    session_id: str | None
+    broken: bool = False
+    """Whether the run ended with an error."""
+    results: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def worst_of_turns(self) -> Cell | None:
+        """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
+        found: Cell | None = None
+        for name, cell in self.results.items():
+            if name.startswith(TURN):
+                found = _worse(found, cell)
+        return found
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """The key by which traces are sorted, worst first (see :func:`rank`)."""
+        return rank(self.failed, self.badness, self.failures, self.trace_id)
+
+
+@dataclass(slots=True)
+class SessionSummaryRow:
+    """A session, how many of its traces were scored, and the worst result that was found in it."""
+
+    session_id: str
+    traces: int = 0
+    reliability: Cell | None = None
+    failures: int = 0
+    lowest: float = NO_SCORE
+    _of_traces: Cell | None = None
+    _of_session: Cell | None = None
+
+    def note(self, cell: Cell, of_session: bool = False) -> None:
+        """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
+        self.failures += cell.failed
+        self.lowest = min(self.lowest, cell.badness)
+        if of_session:
+            self._of_session = _worse(self._of_session, cell)
+        else:
+            self._of_traces = _worse(self._of_traces, cell)
+
+    @property
+    def worst(self) -> Cell | None:
+        """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
+        one, whole = self._of_traces, self._of_session
+        return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
+
+    @property
+    def shown(self) -> Cell | None:
+        """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
+        found_nothing = self.worst is not None and not self.worst.failed and self.reliability is not None
+        return None if found_nothing and self.reliability is not None and self.reliability.says else self.worst
+
+    @property
+    def rank(self) -> tuple[bool, float, int, str]:
+        """The key by which sessions are sorted, worst first (see :func:`rank`)."""
+        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
+
+    @property
+    def found(self) -> str:
+        """A sentence on the session: the worst result that failed, or that nothing did."""
+        if self.worst is None:
+            return "nothing scored"
+        if self.worst.failed:
+            return f"{self.worst.metric}: {self.worst.reason}"
+        held = self.reliability
+        if held is not None and held.says:
+            return spelled_out(held.label, held.reason)
+        return f"nothing failed (lowest: {self.worst.metric})"
+
+
+def _worse(known: Cell | None, cell: Cell) -> Cell | None:
+    """Returns the worse result: failed before passed, then by signal, then the known one. Never one without a score."""
+    if cell.signal is None:
+        return known
+    return cell if known is None or (not cell.failed, cell.badness) < (not known.failed, known.badness) else known

@@ -1,0 +1,162 @@
+"""Results as tables for people: sessions worst first, then traces, then a line per metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.show.report.cures import unasked
+from pandaeval_collector.store.failures.failure import as_text
+from pandaeval_lab.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_otel.base.component_errors import Component, raised_text
+
+MAX_ROWS = 40
+_MAX_REASON = 100
+
+
+def print_summary(
+    summary: Summary, out: Console, judge: str | None = None, raised: Mapping[Component, int] | None = None
+) -> None:
+    """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, what was not
+    judged, and what components raised. ``judge``: the model that is configured."""
+    sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
+    if sessions:
+        out.print(_session_table(sessions, out))
+    if traces:
+        out.print(_trace_table(traces, summary.traces, out))
+    out.print(_metric_table(summary, out))
+    if told := as_text(summary.groups):
+        out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
+    missing = unasked(summary.outcomes, summary.agents_traces, judge)
+    if missing:
+        out.print(Text(missing))
+    print_component_errors(out, raised or {})
+
+
+def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
+    """Prints a warning on the components that raised, if any did."""
+    if raised:
+        told = f"warning: components raised, and what they should have given is missing: {raised_text(raised)}"
+        out.print(Text(safe(told), style="yellow"))
+
+
+def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
+    """Prints a warning for each part of the input that could not be read. ``bad``: how many there were in all."""
+    for problem in problems:
+        out.print(Text(f"warning: {safe(problem)}", style="yellow"))
+    if bad > 10:
+        out.print(Text(f"warning: … and {bad - 10} more", style="yellow"))
+
+
+def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
+    columns = ("session", "agent", "traces", "worst signal", "reliability", "what was found")
+    shown = (
+        (
+            row.session_id,
+            row.worst.agent if row.worst else "",
+            row.traces,
+            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else "-",
+            _cell(row.reliability),
+            row.found if len(row.found) <= _MAX_REASON else f"{row.found[: _MAX_REASON - 1]}…",
+        )
+        for row in rows[:MAX_ROWS]
+    )
+    return _more(table(columns, shown, on=out, title="Sessions, worst first"), len(rows))
+
+
+def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
+    cells = {name for row in rows for name in row.results}
+    names = sorted(name for name in cells if not name.startswith(TURN))
+    has_turns, any_broken = len(names) < len(cells), any(row.broken for row in rows)
+    columns = ["trace", "agent", "session", *names, *["worst of turns"] * has_turns, *["run"] * any_broken]
+    shown = []
+    for row in rows[:MAX_ROWS]:
+        held = [row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names)]
+        held += [_of_turns(row.worst_of_turns)] * has_turns
+        shown.append([*held, *[Text("run failed" if row.broken else "", style="bold red")] * any_broken])
+    return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
+
+
+def _of_turns(cell: Cell | None) -> Text:
+    """Returns the cell for the worst of a trace's turns: the score, after the label or metric that it belongs to."""
+    if cell is None:
+        return Text("")
+    told = cell.label if cell.failed and cell.label not in ("fail", "") else cell.metric.removeprefix("turn.")
+    return Text(f"{told} ") + _score(cell.score, cell.success)
+
+
+def _metric_table(summary: Summary, out: Console) -> Table:
+    columns = ["metric", "scored", "mean", "assumed", "unscored", "why unscored"]
+    agreement, seconds = summary.agreement(), summary.seconds()
+    columns += ["asked twice"] * bool(agreement) + ["second judge"] * bool(seconds)
+    rows: list[list[object]] = []
+    for key in sorted({key for key, _, _ in summary.outcomes}):
+        row = [*_metric_row(summary, key)]
+        row += [_agreed(agreement.get(key))] * bool(agreement) + [_second(seconds.get(key))] * bool(seconds)
+        rows.append(row)
+    return table(columns, rows, on=out, title="Metrics")
+
+
+def _agreed(found: AskedTwice | None) -> str:
+    if found is None:
+        return ""
+    shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
+    return f"{shown}; does not discriminate" if found.alike else shown
+
+
+def _second(figures: Mapping[str, Any] | None) -> str:
+    """Returns a second judge's agreement, as ``agrees 0.81, kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
+    if figures is None:
+        return ""
+    kappa, apart = figures.get("kappa"), figures.get("difference")
+    shown = [f"agrees {figures['value']:.2f}"]
+    if kappa is not None:
+        shown.append(f"kappa {kappa['value']:.2f} ({kappa['ci_low']:.2f} to {kappa['ci_high']:.2f})")
+    if apart is not None:
+        shown.append(f"differs by {apart['value']:+.2f}")
+    return ", ".join((*shown, f"n={figures['n']}"))
+
+
+def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:
+    counts: Counter[str] = Counter()
+    whys: Counter[str] = Counter()
+    for (name, outcome, why), count in summary.outcomes.items():
+        if name == key:
+            counts[outcome] += count
+            if why:
+                whys[why] += count
+    mean = summary.means().get(key)
+    reasons = ", ".join(f"{why} {count}" for why, count in whys.most_common())
+    shown_mean = "-" if mean is None else f"{mean:.3f}"
+    return key, counts["scored"], shown_mean, counts["assumed"], counts["unscored"], reasons
+
+
+def _cell(cell: Cell | None) -> Text:
+    """Returns the text of a cell: the score, ``assumed``, or why there is none."""
+    if cell is None:
+        return Text("")
+    if cell.says:  # words for a score that rests on few signals, never in the colour of a pass
+        return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
+    if cell.score is not None:
+        return _score(cell.score, cell.success)
+    return Text(cell.why or cell.outcome, style="dim")
+
+
+def _score(value: float | None, success: bool | None) -> Text:
+    if value is None:
+        return Text("-", style="dim")
+    style = "" if success is None else "green" if success else "bold red"
+    return Text(f"{value:.2f}", style=style)
+
+
+def _more(made: Table, rows: int) -> Table:
+    if rows > MAX_ROWS:
+        made.caption = f"… and {rows - MAX_ROWS} more (--format json has them all)"
+        made.caption_justify = "left"
+    return made

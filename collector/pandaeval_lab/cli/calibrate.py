@@ -1,0 +1,113 @@
+"""``pandaeval calibrate``: judges' scores against people's labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
+from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._config import opened_folder
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, print_table, table
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.labels import calibration
+from pandaeval_collector.labels.calibration import Calibration, Calibrations, from_lines, from_store
+from pandaeval_collector.labels.files import read_labels
+
+
+def calibrate(
+    labels: Annotated[Path, typer.Argument(help="CSV or JSON lines, as `pandaeval labels import` takes them.")],
+    results: Annotated[
+        Path | None, typer.Option(help="Results as JSON lines: `pandaeval evaluate --format json`.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
+    ] = None,
+    format_: given.Format = "table",
+    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+) -> None:
+    """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
+    if (results is None) == (store is None):
+        raise UserError("say where the scores are: --results FILE or --store FOLDER")
+    verdicts = read_labels(labels, metric_names(config)).labels
+    if results is not None:
+        scores = from_lines(results)
+    else:
+        assert store is not None
+        with opened_folder(store) as connection:
+            scores = from_store(connection, {label.unit for label in verdicts})
+    calibrations = calibration.calibrate(verdicts, scores)
+    found = calibrations.found
+    if not found:
+        raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
+    if write is not None:
+        calibration.write(found, write)
+    if json_ or format_ == "json":
+        for each in found:
+            write_json(json.dumps(calibration.as_dict(each)).encode())
+    else:
+        _print(calibrations)
+
+
+def _print(found: Calibrations) -> None:
+    out = console()
+    graded = any(each.agreement.graded for each in found.found)
+    columns: tuple[str, ...] = ("metric", "judge", "version", "n", "passed", "kappa", "MCC")
+    columns += (("quadratic kappa",) if graded else ()) + ("AUROC", "threshold", "suggested")
+    rows = [_row(each, graded) for each in found.found]
+    out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
+    for each in found.found:
+        _print_thresholds(each)
+    for each in found.found:
+        if each.agreement.n < LEAST_LABELS:
+            out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
+        if each.tied:
+            out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))
+    for metric, people in {each.metric: each.annotators for each in found.found if each.annotators}.items():
+        out.print(Text(f"{metric}: {_among_people(people)}"))
+    for metric, number in sorted(found.unmatched.items()):
+        out.print(Text(f"{metric}: no score for {number} labelled runs"))
+    out.print("suggested: where true less false positive rate is largest (Youden); nothing uses it by itself")
+
+
+def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
+    at = each.agreement
+    measures = [_told(at.kappa), _told(at.mcc)]
+    if graded:
+        measures.append(_told(at.graded) if at.graded else "-")
+    named = each.metric, each.judge, each.version, at.n, at.passed
+    return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
+
+
+def _print_thresholds(each: Calibration) -> None:
+    at = each.agreement
+    rows = [
+        (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
+        for cut in at.at
+    ]
+    head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
+    print_table(head, rows, f"{each.metric} by {each.judge}")
+
+
+def _among_people(people: AnnotatorAgreement) -> str:
+    alike = f"people agree with each other on {people.alike} of {people.runs} runs that two or more looked at"
+    if people.alpha is None:
+        return alike
+    between = f" ({people.low:.2f} to {people.high:.2f})" if people.low is not None else ""
+    return f"{alike}; Krippendorff's alpha {people.alpha:.2f}{between}"
+
+
+def _told(estimate: AgreementEstimate) -> str:
+    if estimate.value is None:
+        return "unknown"
+    between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""
+    return f"{round(estimate.value, 2) + 0.0:.2f}{between}"  # no -0.00

@@ -1,0 +1,233 @@
+"""``pandaeval cases``: case files, by which trials are graded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+import yaml
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
+from pandaeval_collector.cli._run_place import Api, at_collector
+from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
+from pandaeval_collector.scoring.cases.graders import doubts
+from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_collector.scoring.evaluator import JudgeSettings
+from pandaeval_collector.show.report.inspection import describe
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.passk.attempts import trials
+from pandaeval_lab.passk.figures import between
+from pandaeval_lab.passk.promoting import promotable, saturation
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.model import Trace
+
+_ID = "Id of a trace, or of a session with all its traces."
+_FILE = "Take the run from these files, as for evaluate, instead of a running collector."
+
+
+cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
+
+
+@cases.command("schema")
+def schema() -> None:
+    """Print the JSON schema of case files."""
+    typer.echo(json.dumps(Suite.model_json_schema(), indent=2))
+
+
+@cases.command("check")
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+) -> None:
+    """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
+    modules = resolve_config(config).config.metrics.modules
+    for path in files:
+        suite = read_suite(path, modules)
+        kinds = [case.kind for case in suite.cases]
+        left_open = [case.id for case in suite.cases if case.open]
+        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
+        typer.echo(safe(f"{path}: {told}{more}"))
+        for line in doubts(suite):
+            typer.echo(safe(f"notice: {path}: {line}"), err=True)
+
+
+@cases.command("promote")
+def promote(
+    results: Annotated[
+        Path, typer.Argument(help="Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
+    ],
+    cases: Annotated[Path | None, typer.Option(help="The case file, of which -o writes the proposed ones.")] = None,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
+    least: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
+    ] = 0.7,
+    format_: given.Format = "table",
+    output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
+) -> None:
+    """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
+    if (output is None) != (cases is None):
+        raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
+    found = promotable(trials(result_lines(results), per="case"), k, least)
+    if format_ == "json":
+        print_json([each.to_dict() for each in found])
+    elif found:
+        rows = [
+            (
+                each.case.id,
+                f"{each.case.c} of {each.case.n + each.case.undetermined}",
+                between(each.power.median, each.power.ci_low, each.power.ci_high),
+                "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
+            )
+            for each in found
+        ]
+        print_table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows)
+    typer.echo(saturation(found), err=format_ == "json")
+    if output is not None and cases is not None:
+        ids = {each.case.id for each in found if each.steady}
+        kept = [case for case in read_suite(cases).cases if case.id in ids]
+        told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
+        with OutputFile(output) as target:
+            target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
+        typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
+
+
+@cases.command("from-trace")
+@at_collector
+def from_trace(
+    id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
+    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
+    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the run.")] = None,
+    description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
+    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    *,
+    api: Api,
+) -> None:
+    """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
+    if file:
+        runs = run_in_files(id_, file)
+    else:
+        with api:
+            runs = run_at_collector(id_, api)
+    write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
+
+
+@cases.command("from-failure")
+@at_collector
+def from_failure(
+    group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
+    file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="With --file: what evaluate --format json said of these files.")
+    ] = None,
+    case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    *,
+    api: Api,
+) -> None:
+    """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
+    if (file is None) != (results is None):
+        raise UserError("--file and --results go together: a group is known by the results of a file")
+    if file is not None and results is not None:
+        title, runs = failure_in_files(group, results, file)
+    else:
+        with api:
+            title, runs = failure_at_collector(group, api)
+    write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)
+
+
+Runs = list[dict[str, Any]]
+"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
+
+
+def run_in_files(id_: str, files: Sequence[str]) -> Runs:
+    """Returns the trace, or all traces of the session, with an id. Raises ``UserError`` if the files hold neither."""
+    runs = _described(files, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
+    if not runs:
+        raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
+    return runs
+
+
+def run_at_collector(id_: str, api: Api) -> Runs:
+    """Returns the trace, or all traces of the session, with an id at a running collector. Raises ``UserError``."""
+    is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
+    runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
+    if runs is None:
+        raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
+    return runs
+
+
+def failure_at_collector(group_id: str, api: Api) -> tuple[str, Runs]:
+    """Returns the title of a group at a running collector, and its newest failure whose spans are kept: the traces of
+    the conversation up to the one that failed. Raises ``UserError``."""
+    group = api.get(f"/failures/{quote(group_id, safe='')}")
+    for example in group["examples"]:
+        session, last = example["session_id"], example["trace_id"]
+        runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
+        if runs is not None:
+            return group["title"], runs
+    raise UserError(
+        f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
+        "(store.keep_content, store.retention)"
+    )
+
+
+def failure_in_files(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
+    """Returns title and traces of the first failure of a group that ``results`` (``evaluate --format json``) has."""
+    of_group = (((each.get("metadata") or {}).get("failure_group") or {}, each) for each in result_lines(results))
+    group, failed = next(((group, each) for group, each in of_group if group.get("id") == group_id), ({}, None))
+    if failed is None:
+        raise UserError(f"{results}: no result is of the group {group_id} (metadata.failure_group.id)")
+    last, session = failed["trace_id"], failed.get("session_id")
+    runs = _described(files, lambda trace: trace.trace_id == last or bool(session and trace.session_id == session))
+    ids = _up_to([run["trace_id"] for run in runs], last)
+    runs = [run for run in runs if run["trace_id"] in ids]
+    if not runs:
+        raise UserError(f"{group_id}: trace {last} is not in these files; give those that were evaluated")
+    return group.get("title", ""), runs
+
+
+def write_case(runs: Runs, id_: str, case: str, description: str, config: Path | None, output: Path | None) -> None:
+    """Writes the case of a run without secrets, among them what the configuration (``redact``) names. ``id_``: what the
+    user asked for. Raises ``UserError`` where nothing was captured to make a case from."""
+    named = resolve_config(config).config.redact
+    hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))
+    assert hide is not None
+    try:
+        made = freeze(runs, case, description=hide(description), hide=hide)
+    except ValueError as error:
+        raise UserError(f"{id_}: {error}") from error
+    with OutputFile(output) as target:
+        target.write(to_yaml([made]))
+
+
+def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs:
+    with TraceFiles() as run:
+        run.add_all(requests(files))
+        return [describe(trace) for trace in run.traces() if is_wanted(trace)]
+
+
+def _members(api: Api, session_id: str) -> list[str]:
+    return [member["trace_id"] for member in api.get(f"/sessions/{quote(session_id, safe='')}")["members"]]
+
+
+def _kept(api: Api, trace_ids: Sequence[str]) -> Runs | None:
+    """Returns the traces; ``None`` where the spans of one are not kept any more."""
+    runs = [api.get(f"/traces/{id_}")["understood"] for id_ in trace_ids]
+    return None if None in runs else runs
+
+
+def _up_to(trace_ids: Sequence[str], last: str) -> list[str]:
+    """Returns the ids of a conversation up to ``last``; ``last`` alone where the conversation does not hold it."""
+    return [*trace_ids[: trace_ids.index(last) + 1]] if last in trace_ids else [last]

@@ -1,0 +1,211 @@
+"""``pandaeval drill``: plants known faults into good runs, and tells which of them the metrics notice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO
+from xml.etree.ElementTree import Element, SubElement
+
+import typer
+from rich.console import Console
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
+from pandaeval_collector.config import Config
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, judge
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_lab.cli._ci import write_suites
+from pandaeval_lab.cli._run_source import RunSource, run_source
+from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.cli.judge import settings_of
+from pandaeval_lab.cli.passk import write_lines
+from pandaeval_lab.drill.drill import Drill, chosen_faults
+from pandaeval_lab.drill.fault import faults as all_faults
+from pandaeval_lab.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
+from pandaeval_lab.drill.tally import NoticedLess, drops
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.drill import fault_rows, interval, judged_rows, page, percent
+
+
+@run_source
+def drill(
+    source: RunSource,
+    n: Annotated[int, typer.Option("--n", min=1, help="Copies of each fault.")] = 200,
+    faults: Annotated[
+        str | None, typer.Option(help="Only these faults or families of faults, comma-separated; if not given, all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another number chooses other runs and values.")] = 0,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Put some copies and their originals to a judge, too: the price is told first, --budget is kept.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="The judge, as litellm spells it; without it that of judge.model.")
+    ] = None,
+    judged: Annotated[int, typer.Option(min=1, help="Copies that are put to the judge, of all faults in turn.")] = 20,
+    budget: Annotated[float, typer.Option(min=0.0, help="US dollars that judging may cost at most.")] = 1.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --judge: tell the price, and do not ask the judge.")
+    ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    format_: Annotated[
+        Literal["table", "json", "junit", "html"],
+        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
+    ] = "table",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+    ] = None,
+) -> None:
+    """Plant known faults into runs that look good, and tell how many of them the metrics notice.
+
+    No labels and no model are needed; with --judge, a model is tried on these runs, too. Leaves with 1 when a metric
+    notices less than in the baseline, with 2 when the input cannot be used.
+    """
+    before = None if baseline is None else baseline_of(baseline)
+    try:
+        chosen = chosen_faults(None if faults is None else faults.replace(" ", "").split(","), all_faults())
+    except ValueError as error:
+        raise UserError(f"--faults {faults}: {error}") from error
+    settings = settings_of(config, model) if judge else resolve_config(config).config
+    scorer = evaluator(settings)
+    alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
+    with (
+        TraceFiles(close_rules(settings)) as files,
+        progress(console(stderr=True), "drilling") as on_done,
+        OutputFile(output) as target,
+    ):
+        files.add_all(source.requests())
+        run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
+        tally = run.run(on_done)
+        if judge:
+            sheet = asked(run, settings, scorer, judged, budget, dry_run)
+            tally.judge = None if sheet is None else sheet.to_dict()
+        print_problems(console(stderr=True), files.read.problems, files.read.bad)
+        worse = [] if before is None else drops(before, tally)
+        if format_ == "json":
+            write_lines([tally.to_dict()], target)
+        elif format_ == "html":
+            target.write(page(tally.to_dict(), str(source)))
+        elif format_ == "junit":
+            write_drill_junit(tally.to_dict(), worse, target)
+        else:
+            print_drill(tally.to_dict(), console(file=target))
+    for drop in worse:
+        typer.echo(f"failed: {drop.told}", err=True)
+    if worse:
+        raise typer.Exit(1)
+
+
+def asked(
+    drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float, dry: bool
+) -> JudgedSheet | None:
+    """Prints the price on standard error, then asks the judge about ``copies`` for at most ``budget`` US dollars and
+    returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
+    configured = judge(settings)
+    assert configured is not None, "settings_of saw to it"
+    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
+    out = console(stderr=True)
+    try:
+        wanted = [*chosen_copies(drill.kept, copies)]
+        paid, expected = judged.affordable(wanted)
+        out.print(_price(expected, len(wanted), budget, dry))
+        if dry or not paid:
+            return None
+        with progress(out, "judging") as on_done:
+            return judged.sheet(paid, on_done)
+    except CallFailedError as error:
+        raise UserError(f"{settings.judge.model} cannot be asked ({error})") from error
+
+
+def _price(expected: DrillForecast, wanted: int, budget: float, dry: bool) -> str:
+    if not expected.copies:
+        why = f"the budget of US$ {budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
+        return f"no judge is asked: {why}"
+    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
+    of = f" of {wanted}, for the budget of US$ {budget:g}" if expected.copies < wanted else ""
+    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {cost}"
+    ends = "; nobody is asked: leave --dry-run out to ask" if dry else ""
+    return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"
+
+
+_TO = " … "
+"""Between the ends of an interval."""
+
+
+def baseline_of(path: Path) -> dict[str, Any]:
+    """Reads the faults' figures from the JSON of an earlier drill. Raises ``UserError``."""
+    try:
+        found = json.loads(read_given(path))
+        return {"faults": {**found["faults"]}}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--baseline {path}: not what `pandaeval drill --format json` writes ({error})") from error
+
+
+def print_drill(figures: Mapping[str, Any], on: Console) -> None:
+    """Prints tables of faults (least noticed first), untouched runs, the judge, and faults that fit no run.
+    ``figures``: the JSON object of a drill."""
+    faults = {name: each for name, each in figures["faults"].items() if each["n"]}
+    planted = sum(each["n"] for each in faults.values())
+    runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
+    on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
+    columns = ("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by")
+    on.print(table(columns, fault_rows(faults, _TO, 3), on=on))
+    flagged = [(name, each["n"], percent(each), interval(each, _TO)) for name, each in figures["untouched"].items()]
+    on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
+    if "judge" in figures:
+        _print_judge(figures["judge"], on)
+    missing = [(name, _why(each)) for name, each in figures["faults"].items() if not each["n"]]
+    if missing:
+        on.print(table(("not applicable", "why"), missing, on=on))
+
+
+def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
+    """Prints how many faulty runs each judged metric noticed, beside the metrics without a model."""
+    counted = figures["copies"] - figures["not_judged"]
+    cost = f", US$ {figures['cost_usd']:.4f}" if figures["cost_usd"] else ""
+    title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
+    columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
+    on.print(table(columns, judged_rows(figures["metrics"], _TO), on=on, title=title))
+    shares = [(name, percent(share), interval(share, _TO)) for name, share in figures["noticed"].items()]
+    on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
+    if figures["not_judged"]:
+        on.print(f"{many(figures['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
+
+
+def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], target: TextIO) -> None:
+    """Writes a JUnit test case for each fault: it fails where a metric notices credibly less than before, and is
+    skipped where no run could have the fault."""
+    cases = []
+    for row, (name, each) in zip(fault_rows(figures["faults"], _TO, 3), figures["faults"].items(), strict=True):
+        case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
+        if drops := [drop.told for drop in worse if drop.fault == name]:
+            SubElement(case, "failure", message=for_xml("; ".join(drops)), type="noticed less")
+        elif not each["n"]:
+            SubElement(case, "skipped", message=for_xml(_why(each)))
+        else:
+            share = f"{percent(each['noticed'])} ({interval(each['noticed'], _TO)}) of {each['n']}"
+            SubElement(case, "system-out").text = for_xml(f"noticed {share}: {row[-1]}")
+        cases.append(case)
+    write_suites(target, {"drill": cases})
+
+
+def _why(each: Mapping[str, Any]) -> str:
+    commonest = [*each["not_applicable"].items()][:2]
+    return "; ".join(f"{why} ({count:,})" for why, count in commonest) or "no run looked good"

@@ -1,0 +1,404 @@
+"""``pandaeval evaluate``: scores stored traces."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._names import check_asked
+from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._where import HELP as WHERE
+from pandaeval_collector.cli._where import Chooser, Where, parse_where
+from pandaeval_collector.config import Config, masked, secret
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, file_workers, judge
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
+from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
+from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
+from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._report import default_file, write_report
+from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
+from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
+from pandaeval_lab.passk.gate import GateVerdict
+from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
+from pandaeval_lab.replay.trace_files import TraceFiles
+
+if TYPE_CHECKING:
+    from pandaeval_collector.runs.replay_judge import ReplayJudge
+
+ResultFormat = Literal["table", "json", "junit", "html"]
+"""The formats in which results are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """The options of the command, each explained where the command declares it. ``metrics``: names, ``None`` for the
+    configured ones; ``where``: ``None`` for all traces; ``output``: ``None`` for standard output;
+    ``workers``: processes beside this one, ``None`` for all cores but one."""
+
+    files: Sequence[str]
+    config: Path | None = None
+    metrics: Sequence[str] | None = None
+    model: str | None = None
+    cases: Path | None = None
+    cases_report: Path | None = None
+    where: Where | None = None
+    baseline: Path | None = None
+    format: ResultFormat = "table"
+    output: Path | None = None
+    annotations: AnnotationTarget = "auto"
+    workers: int | None = None
+
+
+def evaluate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="OTLP/JSON lines or length-delimited protobuf, or what Jaeger or Tempo answers; also .gz .xz .zst; "
+            "- is standard input. Or the address of a trace store: 'jaeger://HOST:16686?service=NAME&since=2h', "
+            "'tempo://HOST:3200?service=NAME'."
+        ),
+    ],
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these metrics, comma-separated. What a session metric reads of its traces is computed with it, "
+            "as far as that asks no judge, and not shown."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge with this model, as litellm spells it, such as openai/gpt-4o: every judged metric, those too "
+            "that judge.models gives another."
+        ),
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="Case file (YAML or JSON): traces that are trials of its cases are graded.")
+    ] = None,
+    cases_report: Annotated[
+        Path | None,
+        typer.Option(help="Write the three-layer report of the cases to this file: .json, or .xml for JUnit."),
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
+    ] = None,
+    format_: Annotated[
+        ResultFormat,
+        typer.Option(
+            "--format",
+            help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
+        ),
+    ] = "table",
+    output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=64,
+            help="Processes beside this one that read and score the traces of large files; 0: none. Else one for each "
+            "core but one. With --where, --cases or html this process does it all.",
+            show_default=False,
+        ),
+    ] = None,
+    annotate: Annotated[
+        AnnotationTarget,
+        typer.Option(
+            "--annotations",
+            help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
+            "Actions runs this.",
+        ),
+    ] = "auto",
+) -> None:
+    """Score stored traces with the same line that a running collector has.
+
+    Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
+    baseline's, with 2 when the input, or a file of it, cannot be used.
+    """
+    options = EvaluateOptions(
+        files,
+        config,
+        metrics=None if metrics is None else _names(metrics),
+        model=model,
+        cases=cases,
+        cases_report=cases_report,
+        where=parse_where(where or ()),
+        baseline=baseline,
+        format=format_,
+        output=output,
+        annotations=annotate,
+        workers=workers,
+    )
+    Evaluation(options).run()
+
+
+def _names(metrics: str) -> list[str]:
+    """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if not names:
+        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
+    return names
+
+
+_WAIT_S = 2.0
+_PORTS = {"http": 80, "https": 443}
+
+
+class Evaluation:
+    """One run of the command. The constructor checks all options and files that the run needs besides its inputs, so
+    that a mistake ends the command before anything is read: it raises ``UserError``."""
+
+    def __init__(self, options: EvaluateOptions) -> None:
+        self._options = options
+        self._config = config_of(options)
+        baseline, gates = options.baseline, self._config.gates
+        self._against = None if baseline is None else Against(baseline, gates)
+        self._suite = suite_of(options.cases, self._config, options.cases_report)
+        self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
+        self._chooser = None if options.where is None else Chooser(options.where)
+        self._summary = Summary(self._layers, self._against)
+        self._matcher = None if self._suite is None else TrialMatcher(self._suite)
+        self._inputs, self._telemetry = Inputs(options.files), Telemetry()
+        self._output = options.output
+        if self._output is None and options.format == "html":
+            self._output = default_file(sys.stdout.isatty())
+
+    def run(self) -> None:
+        """Runs it. Raises ``typer.Exit``: 1 if a gate or the baseline is failed, 2 if an input was unusable."""
+        scorer = evaluator(self._config)
+        with (
+            progress(console(stderr=True)) as on_judged,
+            self._layers or nullcontext(),
+            TraceFiles(close_rules(self._config)) as files,
+            self._judge(files, scorer, on_judged) as asked,
+            OutputFile(self._output) as target,
+        ):
+            files.add_all(self._inputs)
+            self._score(files, scorer, asked, target)
+            if self._chooser is not None and self._chooser.unknown:
+                raise UserError(self._chooser.unknown)
+            print_problems(console(stderr=True), files.read.problems, files.read.bad)
+            self._write_tables(target)
+            self._tell_cases()
+            gates, verdict = self._gates()
+            of_all = gates if verdict is None else [*gates, outcome(verdict)]
+            if self._options.format == "junit":
+                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
+        self._tell_what_is_missing()
+        _tell_gates(gates)
+        if wanted(self._options.annotations, os.environ):
+            self._annotate(of_all)
+        if verdict is not None:
+            tell(verdict)
+        self._inputs.leave_if_unusable()
+        if self._options.model is not None and self._summary.silence:
+            raise UserError(f"--model {self._options.model}: {self._summary.silence}")
+        if not all(gate.passed for gate in of_all):
+            raise typer.Exit(1)
+
+    def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
+        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
+        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
+
+    def _failed_gates(self) -> list[str]:
+        gates, verdict = self._gates()
+        of_all = gates if verdict is None else [*gates, outcome(verdict)]
+        return [gate.text for gate in of_all if not gate.passed]
+
+    def _judge(
+        self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
+    ) -> ReplayJudge | nullcontext[None]:
+        config = judge(self._config)
+        if config is None:
+            return nullcontext()
+        from pandaeval_collector.runs.replay_judge import ReplayJudge  # what asks models is a third of all modules
+
+        return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
+
+    def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
+        """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
+        options = self._options
+        number = file_workers() if options.workers is None else options.workers
+        spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
+        if not number or spans_are_needed or files.read.items < FEW:
+            return nullcontext()
+        return FileWorkers(
+            number, FileSetup(files.store.path, self._config.embedding.model, scorer.settings), os.environ
+        )
+
+    def _results(
+        self,
+        files: TraceFiles,
+        scorer: Evaluator,
+        asked: ReplayJudge | None,
+        on_decided: Callable[[Conclusion], None],
+    ) -> Iterator[Result]:
+        """Yields the results of traces and sessions, then those of trials."""
+        suite, layers, matcher = self._suite, self._layers, self._matcher
+
+        def decided(decision: Conclusion) -> None:
+            if matcher is not None:
+                matcher.add(decision.traces)
+            on_decided(decision)
+
+        with self._workers(files, scorer) as workers:
+            yield from replay(
+                files,
+                scorer,
+                asked,
+                where=self._chooser,
+                on_decided=decided,
+                ahead=None if workers is None else workers.understood,
+            )
+        if suite is not None and layers is not None and matcher is not None:
+            from pandaeval_lab.replay.trial_grading import graded  # it may ask models
+
+            grader = TrialGrader(scorer, suite, layers.add)
+            yield from graded(files, grader, matcher, asked, self._config.trials.k)
+
+    def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
+        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
+        results = partial(self._results, files, scorer, asked)
+        grouped = by_code if asked is None else asked.grouped
+        if self._options.format == "html":
+            with progress(console(stderr=True), "scoring") as on_scored:
+                told = write_report(
+                    files,
+                    results,
+                    self._summary,
+                    target,
+                    self._options.files,
+                    self._config.judge.model,
+                    grouped=grouped,
+                    modules=scorer.settings.modules,
+                    where=self._options.where,
+                    on_scored=on_scored,
+                    failed_gates=self._failed_gates,
+                )
+            typer.echo(f"{self._output or 'report'}: {told}", err=True)
+            return
+        as_json = self._options.format == "json"
+        ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
+        with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
+
+            def decided(decision: Conclusion) -> None:
+                self._summary.runs(decision.told)
+                on_read(sum(trace.size for trace in decision.changes.traces))
+
+            for result in results(decided):
+                failed = self._summary.take(result) is not None
+                if as_json and failed and len(ungrouped) < MOST_FAILURES:
+                    ungrouped.append(result)
+                elif as_json:
+                    write_json_line(target, result.to_json())
+        self._summary.groups = grouped(self._summary.failures)
+        for line in with_groups(ungrouped, self._summary.groups):
+            write_json_line(target, line)
+
+    def _write_tables(self, target: TextIO) -> None:
+        raised = self._telemetry.component_errors()
+        if self._options.format != "table":
+            print_component_errors(console(stderr=True), raised)
+            return
+        print_summary(self._summary, console(file=target), self._config.judge.model, raised)
+        if self._layers is not None:
+            print_layers(self._layers, console(file=target))
+
+    def _tell_cases(self) -> None:
+        if self._layers is None or self._suite is None or self._matcher is None:
+            return
+        tell_matching(self._matcher, self._suite)
+        if self._options.cases_report is not None:
+            write_layers(self._layers, self._options.cases_report)
+
+    def _tell_what_is_missing(self) -> None:
+        """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
+        for."""
+        quiet, chooser = self._options.format == "json", self._chooser
+        if chooser is not None and (not chooser.chosen or not quiet):
+            typer.echo(f"notice: {chooser.told()}", err=True)
+        if self._summary.agents_traces:
+            for line in unanswered(self._config, self._summary, self._options.metrics or ()):
+                typer.echo(f"notice: {line}", err=True)
+        elif not quiet and not (chooser is not None and chooser.left_out):
+            typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
+
+    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
+        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
+        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+            typer.echo(safe(line), err=True)
+        if problem := add_summary(gates, self._summary, os.environ):
+            typer.echo(f"notice: {problem}", err=True)
+
+
+def _tell_gates(gates: Sequence[GateOutcome]) -> None:
+    for gate in gates:
+        if gate.text:
+            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+            for example in gate.examples:
+                typer.echo(f"  {safe(example)}", err=True)
+
+
+def config_of(options: EvaluateOptions) -> Config:
+    """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
+    used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
+    given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
+    if options.model is not None:
+        known = registry(resolve_config(options.config).config.metrics.modules)
+        given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
+    config = resolve_config(options.config, given).config
+    check_asked(config, options.metrics or (), options.cases is not None)
+    if config.judge.model is not None:
+        _check_judge(config)
+    return config
+
+
+def _check_judge(config: Config) -> None:
+    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
+
+    check_installed()
+    secret(config.judge.api_key_env, os.environ)
+    if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
+        shown = masked(config.judge.api_base)
+        cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
+        typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
+
+
+def unreachable(api_base: str) -> str:
+    """Returns in a few words why nobody answers at a URL; ``""`` where somebody does, where a proxy is between, or
+    where there is no answer of either kind within two seconds."""
+    url = urlsplit(api_base if "://" in api_base else f"http://{api_base}")
+    if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
+        return ""
+    try:
+        socket.create_connection((url.hostname, url.port or _PORTS.get(url.scheme, 443)), _WAIT_S).close()
+    except TimeoutError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

@@ -1,0 +1,49 @@
+"""``pandaeval gate``: does a suite still do what it should?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._output import OutputFile
+from pandaeval_lab.cli._ci import write_gate
+from pandaeval_lab.cli._gates import Against, outcome, tell
+
+gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
+
+
+@gate.command("compare")
+def compare(
+    file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
+    baseline: Annotated[Path, typer.Option(help="Results of the baseline, as JSON lines.")],
+    metric: Annotated[
+        str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Share of false alarms, 0 to 1; if not given, that of gates.*.")
+    ] = None,
+    max_drop: Annotated[
+        float | None, typer.Option(help="Largest drop of the mean success rate, 0 to 1, whether credible or not.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict to this file as JUnit XML.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")] = None,
+) -> None:
+    """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
+    asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
+    gates = resolve_config(config, asked).config.gates
+    against = Against(baseline, gates)
+    for result in result_lines(file):
+        against.add(result)
+    verdict = against.verdict()
+    tell(verdict)
+    if junit is not None:
+        with OutputFile(junit) as target:
+            write_gate(target, outcome(verdict))
+    if not verdict.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,81 @@
+"""``pandaeval inspect``: what was understood of traces, before any score."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import orjson
+import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.untrusted.foreign import plain_error
+from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.cli._output import console, safe
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.show.report.inspection import describe, outline
+from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._tables import print_component_errors, print_problems
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.model import Trace
+
+
+def inspect(
+    files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
+    format_: Annotated[
+        Literal["tree", "json"], typer.Option("--format", help="tree is for people, json one trace a line.")
+    ] = ("tree"),
+) -> None:
+    """Show what was understood of traces: the first thing to look at when a score is puzzling."""
+    out, inputs, telemetry = console(), Inputs(files), Telemetry()
+    shown = 0
+    with TraceFiles() as run:
+        run.add_all(inputs)
+        for trace in run.traces():
+            shown += 1
+            if format_ == "json":
+                write_json(orjson.dumps(describe(trace), default=str))
+            else:
+                _print(out, trace)
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        print_component_errors(console(stderr=True), telemetry.component_errors())
+    sys.stdout.flush()
+    if not shown:
+        typer.echo("No spans in this input.", err=True)
+    inputs.leave_if_unusable()
+
+
+def _print(out: Console, trace: Trace) -> None:
+    head = Text.assemble(
+        (trace.trace_id, "bold"),
+        f"  agent {safe(trace.agent or '-')}  session {safe(trace.session_id or '-')}  ",
+        (trace.status, "red" if trace.error is not None else "green"),
+        f"  {trace.llm_calls} model calls  {trace.usage.input}+{trace.usage.output} tokens  "
+        f"[{', '.join(trace.dialects)}]",
+    )
+    tree = Tree(head)
+    stack = [(-1, tree)]
+    for depth, kind, name, remark in outline(trace):
+        while stack[-1][0] >= depth:
+            stack.pop()
+        label = Text.assemble((kind, "cyan"), f" {safe(name)}", (f"  {safe(remark)}" if remark else "", "dim"))
+        stack.append((depth, stack[-1][1].add(label)))
+    out.print(tree)
+    for side, value in (("input", trace.input), ("output", trace.output)):
+        shown = "not captured" if value is None else _short(value, 300) or "(empty)"
+        out.print(Text.assemble((f"  {side:7}", "bold"), shown))
+    for index, call in enumerate(trace.tool_calls, 1):
+        result = (call.error and plain_error(call.error)) or (call.result if call.has_result else "no result captured")
+        arguments = call.arguments if call.has_arguments else "arguments not captured"
+        out.print(Text.assemble((f"  call {index:<2}", "bold"), _short(f"{call.name}({arguments}) → {result}", 200)))
+    for note in trace.notes:
+        out.print(Text(f"  note   {safe(note)}", style="yellow"))
+    out.print()
+
+
+def _short(text: str, limit: int) -> str:
+    flat = printable(" ".join(text.split()))
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

@@ -1,0 +1,167 @@
+"""``pandaeval labels``: people's verdicts in, what to label next, verdicts out; also while a collector runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._config import StoreFolder, opened_store
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.labels.files import read_labels, row_of, save, written
+from pandaeval_collector.labels.queue import Queue, draw, has_spans, metric_to_label
+from pandaeval_collector.labels.rates import pass_rates
+from pandaeval_collector.store import people
+from pandaeval_otel.wire.labels import HumanLabel
+
+_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
+
+
+labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
+
+
+@labels.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or JSON lines: trace_id or session_id, metric, label (pass or fail) or score (0 to 1), and if "
+            "there are any annotator, time, comment, probability."
+        ),
+    ],
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
+    ] = False,
+    config: _Config = None,
+    store: StoreFolder = None,
+) -> None:
+    """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
+    found = read_labels(file, metric_names(config))
+    with opened_store(config, store) as connection:
+        labels = _of_known_runs(connection, found.labels, skip_unknown)
+        connection.execute("BEGIN IMMEDIATE")
+        fates = people.put(connection, labels, time.time())
+        connection.execute("COMMIT")
+        typer.echo(f"{fates['new']} new, {fates['changed']} changed, {fates['known']} as before")
+        if found.empty:
+            typer.echo(f"{found.empty} rows without a verdict passed over")
+        if found.ignored:
+            typer.echo(f"columns that mean nothing here: {', '.join(found.ignored[:10])}")
+        _print_rates(connection)
+
+
+def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
+    unknown = people.unheard_of(connection, labels)
+    if not unknown:
+        return labels
+    said = f"{len(unknown)} of {len(labels)} verdicts are about runs that this store does not hold: "
+    said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
+    if not skip:
+        raise UserError(f"{said}\nNothing was taken; --skip-unknown takes the others.")
+    typer.echo(said, err=True)
+    strange = {id(each) for each in unknown}
+    return [each for each in labels if id(each) not in strange]
+
+
+@labels.command("next")
+def next_(
+    number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
+    metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
+    agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("--output", "--out", help="CSV (or .jsonl) to be filled in and imported.")
+    ] = None,
+    config: _Config = None,
+    store: StoreFolder = None,
+) -> None:
+    """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
+    not shown, so that nobody follows it."""
+    with opened_store(config, store) as connection:
+        key = metric_to_label(connection, metric, metric_names(config), "--metric")
+        connection.execute("BEGIN IMMEDIATE")
+        queue = draw(connection, key, agent, number, time.time())
+        connection.execute("COMMIT")
+        _print_queue(connection, key, queue)
+    if out is not None and queue.drawn:
+        id_ = "session_id" if key.startswith("session.") else "trace_id"
+        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
+        if id_ == "trace_id":
+            rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
+        save(out, written(rows, out))
+        typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
+
+
+@labels.command("export")
+def export(
+    out: Annotated[
+        Path | None, typer.Option("--output", "--out", help="CSV, or .jsonl; if not given, CSV to standard output.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
+    config: _Config = None,
+    store: StoreFolder = None,
+) -> None:
+    """Write all verdicts as import reads them."""
+    known = metric_names(config).keys
+    with opened_store(config, store) as connection:
+        labels = list(people.labels(connection))
+    kept = [each for each in labels if all_ or each.metric in known]
+    if len(kept) < len(labels):
+        strange = ", ".join(sorted({each.metric for each in labels} - known)[:5])
+        typer.echo(f"{len(labels) - len(kept)} labels about {strange} left out: no metric here (--all)", err=True)
+    text = written([row_of(each) for each in kept], out)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        save(out, text)
+
+
+@labels.command("rates")
+def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
+    """Show the pass rates as people would give them, by metric and agent."""
+    with opened_store(config, store) as connection:
+        _print_rates(connection, as_json=format_ == "json")
+
+
+def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
+    if not queue.drawn:
+        typer.echo(f"nothing to label: no judged run without a label ({metric})")
+        return
+    units = [each.run.unit for each in queue.drawn]
+    looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
+    rows = [
+        (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
+        for run in (each.run for each in queue.drawn)
+    ]
+    print_table(("trace or session", "session", "agent", "look at it"), rows)
+    typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
+
+
+def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
+    connection.execute("BEGIN")
+    found = pass_rates(connection)
+    connection.execute("COMMIT")
+    if as_json:
+        return print_json([{**asdict(each), "why": each.why or None} for each in found])
+    if not found:
+        typer.echo("no judged run has a label yet: there is no corrected pass rate")
+        return
+    rows = [
+        (
+            each.metric,
+            each.agent or "-",
+            each.n,
+            f"{each.judge:.3f}",
+            f"{each.rate.value:.3f}" if each.rate else "unknown",
+            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else each.why,
+        )
+        for each in found
+    ]
+    columns = ("metric", "agent", "drawn labels", "judge's pass rate", "corrected", "95 % interval")
+    print_table(columns, rows, "Pass rates as people would give them")

@@ -1,0 +1,174 @@
+"""``pandaeval learn``: fits a problem score on labels of the application's own runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._names import metric_names
+from pandaeval_collector.cli._output import console, many, table
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.labels.files import read_labels
+from pandaeval_collector.labels.learning import (
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    learned,
+    of_judge,
+    of_people,
+)
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.settings import evaluator, learned_folder
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import people
+from pandaeval_lab.cli._run_source import RunSource, run_source
+from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.replay.trace_files import TraceFiles
+
+
+@run_source
+def learn(
+    source: RunSource,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Verdicts, as `pandaeval labels import` takes them.")
+    ] = None,
+    judged: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="With --store: learn from a judge's verdicts under this metric instead."),
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Where models go; if not given, where a collector looks for them."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
+    ] = "table",
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
+    ] = None,
+) -> None:
+    """Fit a problem score on labels of your own runs: session.problem, and trace.problem for runs without a session.
+
+    It takes 40 labelled runs of an agent, 8 of them good and 8 bad. A model is kept only where it tells problems, among
+    runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
+    """
+    settings = resolve_config(config).config
+    store = source.store
+    verdicts = _verdicts(labels, judged, store, config)
+    folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
+    with TraceFiles(close_rules(settings)) as run:
+        run.add_all(source.requests())
+        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        found = labelled_runs(runs_read, verdicts, agent)
+    outcomes = [(runs, *learned(runs)) for runs in found]
+    written = {
+        (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
+    }
+    if format_ == "json":
+        for runs, model, evidence in outcomes:
+            path = written.get((runs.level, runs.agent))
+            about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
+            version = {"version": model and model.version, "refusal": evidence.refusal}
+            typer.echo(json.dumps({**about, **version, **asdict(evidence), "file": path and str(path)}))
+    else:
+        _print(outcomes, len(verdicts), written, folder, dry_run)
+    if not any(model for _, model, _ in outcomes):
+        raise typer.Exit(1)
+
+
+class _ScoredRuns:
+    """Scores the runs of files once, and gives the facts and user of each to learning."""
+
+    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
+        self._run = run
+        self._alone: dict[str, Mapping[str, Any]] = {}
+        self._users: dict[str, str] = {}
+        for _ in replay(run, scorer, on_decided=self._take):
+            pass
+
+    def _take(self, decision: Conclusion) -> None:
+        for each in decision.runs:
+            user = (each.trace and each.trace.user_id) or ""
+            if each.unit.session_id is None:
+                facts = each.member.facts
+                self._alone[each.unit.id] = {"agent": facts.agent, "signals": {}, "course": facts.course}
+                self._users[each.unit.id] = user
+            elif user:
+                self._users[each.unit.session_id] = user
+
+    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
+        if level == "trace":
+            return [self._alone[unit]] if unit in self._alone else ()
+        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
+
+    def user(self, level: str, unit: str) -> str:
+        return self._users.get(unit, "")
+
+
+def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:
+    if labels is not None:
+        return list(of_people(read_labels(labels, metric_names(config)).labels))
+    if store is None:
+        raise UserError("say what went wrong in which run: --labels FILE, or --store FOLDER, which holds labels")
+    with opened_folder(store) as connection:
+        if judged is None:
+            return list(of_people(people.labels(connection)))
+        keys = metric_names(config).select(judged)
+        if len(keys) != 1:
+            raise UserError(f"--judged {judged}: name one metric with its level, as session.goal_completion")
+        return list(of_judge(connection, keys[0]))
+
+
+def _print(
+    outcomes: Sequence[tuple[LabelledRuns, Any, HeldOutFigures]],
+    verdicts: int,
+    written: Mapping[tuple[str, str], Path],
+    folder: Path,
+    dry_run: bool,
+) -> None:
+    out = console()
+    if not outcomes:
+        out.print(f"{many(verdicts, 'verdict')}, and none about a session (or a trace without one) among these runs")
+        return
+    head = ("agent", "of", "labels", "bad", "AUROC", "at equal length", "length alone", "calibration error")
+    out.print(table(head, list(_rows(outcomes)), on=out, title="Problems in runs that the model had not seen"))
+    for runs, model, evidence in outcomes:
+        name = runs.agent or "(no agent's name)"
+        if model is None:
+            out.print(Text(f"{name}: {evidence.refusal}"))
+        elif dry_run:
+            out.print(Text(f"{name}: would be written to {folder}"))
+        else:
+            out.print(Text(f"{name}: {written[runs.level, runs.agent]} (version {model.version})"))
+
+
+def _rows(outcomes: Iterable[tuple[LabelledRuns, Any, HeldOutFigures]]) -> Iterator[tuple[str, ...]]:
+    for runs, _, evidence in outcomes:
+        shown = evidence.same_length is not None
+        yield (
+            runs.agent,
+            runs.metric,
+            str(evidence.labels),
+            str(evidence.bad),
+            str(evidence.auroc) if shown else "-",
+            str(evidence.same_length) if shown else "-",
+            f"{evidence.baseline:.2f} ({evidence.baseline_name})" if shown else "-",
+            f"{evidence.calibration_error:.3f}" if shown else "-",
+        )

@@ -1,0 +1,85 @@
+"""``pandaeval passk``: how often the same succeeds when it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TextIO
+
+import orjson
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.cli._output import OutputFile, console, table, write_json_line
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_lab.passk.attempts import trials
+from pandaeval_lab.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    case_row,
+    figures,
+    suite_objects,
+    suite_row,
+    task_results,
+    worst_first,
+)
+
+
+def passk(
+    file: Annotated[
+        Path, typer.Argument(help="Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
+    ],
+    k: Annotated[str, typer.Option(help="How many trials, comma-separated.")] = "1,3,5",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="A trial succeeds when this metric passes; if not given, trial_correct, or the only one."),
+    ] = None,
+    per: Annotated[
+        Literal["case", "conversation"] | None,
+        typer.Option(
+            help="case: trials at the same case (using_case). conversation: the steps of each conversation. "
+            "If not given, case where results name one."
+        ),
+    ] = None,
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table is for people, json one result a line.")
+    ] = "table",
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
+    ks = numbers(k)
+    results = list(result_lines(file))
+    found = figures(trials(results, metric, per), ks)
+    with OutputFile(output) as target:
+        if format_ == "json":
+            write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
+        else:
+            out, unit = console(file=target), found.trials.per
+            title = f"{found.trials.metric}: all {unit}s (mean of the unbiased estimates, 95 % interval)"
+            out.print(table((f"{unit}s", *SUITE_HEAD), map(suite_row, found.suite), on=out, title=title))
+            rows = map(case_row, sorted(found.cases, key=lambda each: (*worst_first(each.case), each.k)))
+            out.print()
+            title = f"By {unit} (Bayesian: median and 95 % interval)"
+            out.print(table((unit, *CASE_HEAD), rows, on=out, title=title))
+    if found.trials.per == "conversation" and per is None:
+        typer.echo("notice: no result names a case, so each conversation is taken for one", err=True)
+    for notice in found.notices:
+        typer.echo(f"notice: {notice}", err=True)
+
+
+def numbers(text: str) -> Sequence[int]:
+    """Returns the numbers of trials in the option ``--k``, each once, in order. Raises ``UserError``."""
+    try:
+        found = sorted({int(each) for each in text.split(",") if each.strip()})
+    except ValueError:
+        found = []
+    if not found or found[0] < 1 or found[-1] > 1000:
+        raise UserError(f"--k {text}: numbers of trials, from 1 to 1000, such as 1,3,5")
+    return found
+
+
+def write_lines(objects: Sequence[object], target: TextIO) -> None:
+    """Writes each object as a line of JSON."""
+    for each in objects:
+        write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

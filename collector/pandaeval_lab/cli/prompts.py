@@ -1,0 +1,218 @@
+"""``pandaeval prompts``: the exact words that a judge is asked with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._names import names_of
+from pandaeval_collector.cli._output import console
+from pandaeval_collector.config import Config
+from pandaeval_collector.jobs import grouping, same_cause
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines
+from pandaeval_collector.scoring.metric import Metric, TraceMetric
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.trace import is_genai
+
+
+def prompts(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="One judged metric, or turn (those of turns, in one call), or error_deduplication or same_cause, "
+            "which group failures; without it all."
+        ),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+    trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
+) -> None:
+    """Print all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
+
+    What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
+    placeholder stands for it.
+    """
+    settings = resolve_config(config).config
+    judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
+    out = console()
+    grouping = of_failures(settings.judge.language)
+    for each, text in grouping.items():
+        if name in (None, each):
+            out.print(printable(text), soft_wrap=True)
+    if name in grouping:
+        return
+    filled = _first_trace(trace) if trace is not None else None
+    in_one = settings.judge.turn_calls == "shared" and settings.judge.votes == 1
+    together = shared(judged.values(), filled, settings.judge.language) if in_one else ""
+    if together and name in (None, TOGETHER):
+        out.print(printable(together), soft_wrap=True)
+    if together and name == TOGETHER:
+        return
+    if name is not None:
+        names = names_of(settings)
+        keys = names.select(name)
+        if not keys:
+            raise UserError(f"{name}: {names.unknown(name)}")
+        judged = {key: metric for key, metric in judged.items() if key in keys}
+        if not judged:
+            raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
+    shown: set[tuple[str, str]] = set()
+    for key, metric in judged.items():
+        added = _added(settings, metric, filled)
+        for rubric, text in sent(metric, filled, settings.judge.language, added):
+            if (rubric.name, rubric.version) not in shown:
+                shown.add((rubric.name, rubric.version))
+                out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
+                out.print(printable(text), soft_wrap=True)
+
+
+def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
+    """Returns the adopted guidelines for the metric, those for the trace's agent included."""
+    if settings.judge.guidelines is None or not metric.rubrics:
+        return Guidance()
+    held = adopted(read_guidelines(Path(settings.judge.guidelines)))
+    return guidance(held, metric.key, metric.rubrics[-1].name, "" if trace is None else trace.agent)
+
+
+def _first_trace(name: str) -> Trace:
+    with TraceFiles() as run:
+        run.add_all(requests([name]))
+        for trace in run.traces():
+            if is_genai(trace):
+                return trace
+    raise UserError(f"{name}: no agent trace in it")
+
+
+V = TypeVar("V", bound=Verdict)
+_RECORD = "(the record of the run)"
+_FAILURES = "(the failures, each with its number, its label and what was said of it)"
+TOLD = "(what the judge says)"
+
+
+def sent(
+    metric: TraceMetric, trace: Trace | None, language: str, guidance: Guidance
+) -> Iterator[tuple[Rubric[Any], str]]:
+    """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
+    are filled from ``trace`` if there is one; a placeholder stands for what an earlier question would find. The fence
+    code differs from call to call, as it is a secret of the store that judges."""
+    given: Mapping[str, Mapping[str, Any]] = {}
+    shown = None if trace is None else redacted(trace)
+    packed = _packed(shown)
+    if shown is not None:
+        given = _given(metric, shown, packed)
+    for rubric in map(guidance.added_to, metric.rubrics):
+        yield rubric, _written(packed, rubric, given.get(rubric.name), language)
+
+
+def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
+    """Returns the one question that asks for all metrics of level turn at once, as ``judge.turn_calls: shared`` sends
+    it; empty where fewer than two metrics could share it."""
+    parts = tuple(metric.part for metric in metrics if metric.part is not None)
+    if len(parts) < 2:
+        return ""
+    packed = _packed(None if trace is None else redacted(trace))
+    names = ", ".join(part.name for part in parts)
+    head = f"=== {TOGETHER}: {names}, in one call, which is the default (judge.turn_calls: shared) ===\n\n"
+    return head + _written(packed, rubric_of(parts), None, language)
+
+
+def _packed(trace: Trace | None) -> Pack:
+    if trace is None:
+        return Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
+    return pack(trace, secrets.token_bytes(16))
+
+
+def of_failures(language: str) -> Mapping[str, str]:
+    """Returns the questions by which failures are grouped, word for word under their headings, by name."""
+    packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
+    asked: tuple[tuple[Rubric[Any], str], ...] = (
+        (grouping.RUBRIC, "number of failures"),
+        (same_cause.RUBRIC, "number of groups"),
+    )
+    return {
+        rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"
+        + _written(packed, rubric, {given: "(how many there are)"}, language)
+        for rubric, given in asked
+    }
+
+
+def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None, language: str) -> str:
+    parts = [
+        f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given, language)
+    ]
+    again = repair("(what is wrong with the reply)")
+    schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
+    parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")
+    parts.append(f"--- {again['role']}, once, after a reply that does not hold ---\n{again['content']}\n")
+    return "\n".join(parts)
+
+
+def _given(metric: TraceMetric, trace: Trace, packed: Pack) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the data that the metric sends with each of its questions, by the rubric's name."""
+    asked = _Asked(packed)
+    if metric.ask is None:
+        return {}
+    with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
+        asyncio.run(_ignored(metric, trace, asked))
+    return asked.given
+
+
+async def _ignored(metric: TraceMetric, trace: Trace, asked: _Asked) -> None:
+    assert metric.ask is not None
+    await metric.ask(trace, asked)
+
+
+class _Asked(Judge):
+    """A judge that notes each question's data, and answers with placeholders."""
+
+    def __init__(self, packed: Pack) -> None:
+        self._said_last = packed.last_said
+        self.given: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def last_said(self) -> str:
+        return self._said_last
+
+    async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
+        self.given[rubric.name] = given or {}
+        whole = shape(rubric)
+        return rubric.verdict.model_validate_json(json.dumps(_example(whole, whole)))
+
+
+def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
+    """Returns the smallest value that fits a JSON schema; ``whole`` holds its definitions."""
+    match schema:
+        case {"$ref": str(name)}:
+            return _example(whole["$defs"][name.rpartition("/")[2]], whole)
+        case {"anyOf": [first, *_]}:
+            return _example(first, whole)
+        case {"enum": [first, *_]} | {"const": first}:
+            return first
+        case {"pattern": _}:
+            return "00000000"
+        case {"type": "string"}:
+            return TOLD
+        case {"type": "array", "items": items}:
+            return [_example(items, whole)]
+        case {"properties": properties}:
+            return {name: _example(each, whole) for name, each in properties.items()}
+        case {"type": "number" | "integer"}:
+            return 1
+    return False

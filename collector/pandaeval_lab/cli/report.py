@@ -1,0 +1,162 @@
+"""``pandaeval report``: the HTML report of what a collector has scored, also while it runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import now
+from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._output import OutputFile, console, many, progress
+from pandaeval_collector.cli._where import HELP as WHERE
+from pandaeval_collector.cli._where import Where, parse_where
+from pandaeval_collector.config import Config
+from pandaeval_collector.show.report.collect import Report
+from pandaeval_collector.show.report.detail import stored_trace
+from pandaeval_collector.show.report.index import ReportOrigin
+from pandaeval_collector.show.report.live import facts_of
+from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.found import Listed
+from pandaeval_collector.store.wanted import Wanted
+from pandaeval_lab.cli._report import default_file
+
+_LIMIT_S = 120.0
+"""Time limit of reading one page of the list: only the caller waits for it."""
+
+
+def report(
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only traces that started so long ago or later: 2h, 7d.")
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here; else a terminal gets pandaeval-report.html.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file (YAML): says where the store is.")
+    ] = None,
+    store: StoreFolder = None,
+) -> None:
+    """Write what a collector has scored as an HTML report, from its data directory.
+
+    Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
+    """
+    wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
+    settings = resolve_config(config, given(store)).config
+    folder = Path(settings.store.path)
+    if not (folder / FILE_NAME).is_file():
+        raise UserError(
+            f"there is no store in {folder} (store.path or PANDAEVAL_DATA): `pandaeval collector` makes one and "
+            "scores what applications send to it; docs/instrument.md says how they do. Files need none: "
+            "`pandaeval evaluate FILE --format html`."
+        )
+    output = output or default_file(sys.stdout.isatty())
+    finder = Finder(folder, _LIMIT_S)
+    try:
+        with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
+            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
+    except TooSlowError as error:
+        raise UserError(f"{folder}: {error}") from error
+    except sqlite3.Error as error:
+        raise UserError(f"{folder}: the store cannot be read: {error}") from error
+    finally:
+        finder.close()
+    typer.echo(f"{output or 'report'}: {told}", err=True)
+
+
+def _since_ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int((time.time() - parse_duration(text)) * 1000)
+    except ValueError as error:
+        raise UserError(f"--since {text}: {error}") from None
+
+
+_PAGE = 200
+
+
+def write_stored(
+    finder: Finder,
+    settings: Config,
+    wanted: Wanted,
+    where: Where | None,
+    out: Callable[[], TextIO],
+    on_read: Callable[[int, int], None],
+) -> str:
+    """Writes the report of the stored traces that fit ``wanted`` and ``where`` to what ``out`` opens, once there is
+    something to write, and returns a sentence on its size. ``on_read`` is called with the number of traces read and of
+    all. Raises ``UserError`` where no trace fits."""
+    total = finder.count(wanted)
+    if not total:
+        raise UserError(_nothing(finder, settings, finder.count(replace(wanted, since_ms=None))))
+    read = traces = unreadable = 0
+    sessions: dict[str, None] = {}
+    with Report(total) as report:
+        for row in _rows(finder, wanted):
+            on_read(read, total)
+            read += 1
+            facts, status = row.facts, "error" if "error" in row.facts else "ok"
+            about = facts.get("agent", ""), facts.get("service", ""), status, facts["at"] * 1_000_000
+            if where is not None and not where.fits(*about):
+                continue
+            traces += 1
+            sessions.update({row.session: None} if row.session else {})
+            try:
+                trace = stored_trace(finder.contents(bytes.fromhex(facts["id"])))
+            except (ValueError, DecodeError):
+                unreadable, trace = unreadable + 1, None
+            report.stored(facts_of(row), trace, row.results.values())
+        if not traces:
+            raise UserError(_nothing(finder, settings, total))
+        for session_id, results in finder.of_sessions(list(sessions)).items():
+            report.stored_session(session_id, results.values())
+        origin = ReportOrigin(
+            sources=[f"store {Path(settings.store.path).resolve().name}"],
+            made_at=now().isoformat(timespec="seconds"),
+            version=installed_version(),
+            judge=settings.judge.model,
+            unreadable=unreadable,
+            problems=["the spans of traces could not be read again"] if unreadable else [],
+            where=where.text if where is not None else "",
+            left_out=read - traces,
+            modules=tuple(settings.metrics.modules),
+        )
+        size = report.write(out(), origin)
+    return f"{many(len(sessions), 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+
+
+def _rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
+    """Yields the traces newest first, so that traces scored meanwhile are left out and none comes twice."""
+    page = finder.traces(wanted, worst_first=False, after=None, limit=_PAGE)
+    yield from page.rows
+    while page.next is not None:
+        page = finder.traces(wanted, worst_first=False, after=page.next, limit=_PAGE)
+        yield from page.rows
+
+
+def _nothing(finder: Finder, settings: Config, others: int) -> str:
+    """Returns why there is nothing to report, and what to do. ``others``: how many stored traces do not fit."""
+    path, server = settings.store.path, settings.server
+    if others:
+        names = finder.names()
+        held = "; ".join(f"{key}s: {', '.join(names[key][:10])}" for key in ("agent", "service") if names[key])
+        return f"none of the {others:,} agent traces in {path} fits --since and --where ({held})"
+    return (
+        f"no scored agent trace is in {path} yet. Traces come from applications that send OTLP to a running "
+        f"`pandaeval collector` (gRPC {server.grpc}, HTTP {server.http}; docs/instrument.md says how), and are "
+        "scored some seconds after their outermost span ended."
+    )

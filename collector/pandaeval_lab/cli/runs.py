@@ -1,0 +1,190 @@
+"""``pandaeval runs``: evaluation runs of a running collector, over its API, or in a data directory."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _listings as listings
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._output import print_json
+from pandaeval_collector.cli._run_place import (
+    Api,
+    ApiClient,
+    LocalApi,
+    Place,
+    WorkPlace,
+    at_collector,
+    at_work,
+    placed,
+    watched,
+)
+from pandaeval_lab.cli._taken_in import take_in
+
+_Id = Annotated[str, typer.Argument(help="Id of a run.")]
+_FROM = (
+    "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
+    "that folder. May be given several times."
+)
+_MOST_NAME = 200
+_INTERRUPTED = 130
+
+
+runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
+
+
+@runs.command("start")
+@given.filtered()
+@given.run_options
+@at_work
+def start(
+    run: given.RunOptions,
+    filters: dict[str, Any],
+    from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    format_: given.Format = "table",
+    *,
+    place: WorkPlace,
+) -> None:
+    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
+    _check(place.store, run.emit, detach, from_)
+    body = run.body(filters)
+    with place.working(new=bool(from_)) as api:
+        if from_ and isinstance(api, LocalApi):
+            body["filters"]["attribute"] = [
+                *body["filters"].get("attribute", ()),
+                take_in(api.store, api.config, from_),
+            ]
+            body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
+        if dry_run:
+            dry = api.post("/runs", {**body, "dry_run": True})
+            return listings.show_one(dry, listings.tell_dry, format_)
+        begun = api.post("/runs", body, key=secrets.token_hex(16))
+        if detach:
+            return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
+        _wait(api, begun["id"], format_, place.store)
+
+
+def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | None = None) -> None:
+    if sources and store is None:
+        raise UserError(
+            "--from keeps traces and results in a folder of their own: name it with --store, a new one first"
+        )
+    if store is not None and emit:
+        raise UserError("--emit: results leave by a running collector alone; leave out --emit, or --store")
+    if store is not None and detach:
+        raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
+
+
+@runs.command("list")
+@placed
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
+    format_: given.Format = "table",
+    *,
+    place: Place,
+) -> None:
+    """List runs, newest first."""
+    with place.looking() as api:
+        runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
+    listings.show(runs, listings.RUNS, format_)
+
+
+@runs.command("show")
+@placed
+def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
+    """Show a run: how far it is, what it found, what failed."""
+    with place.looking() as api:
+        run = api.get(f"/runs/{run_id}")
+    listings.show_one(run, listings.tell_run, format_)
+
+
+@runs.command("watch")
+@at_collector
+def watch(run_id: _Id, format_: given.Format = "table", *, api: Api) -> None:
+    """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
+    with api:
+        _wait(api, run_id, format_)
+
+
+def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
+    try:
+        if isinstance(api, LocalApi):
+            api.begin(run_id)
+        run = watched(api, run_id)
+    except KeyboardInterrupt as error:
+        if isinstance(api, LocalApi):
+            api.post(f"/runs/{run_id}/cancel")
+            told = f"is cancelled; `pandaeval runs retry {run_id} --store {store}` goes on with it"
+        else:
+            told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
+        typer.echo(f"run {run_id} {told}", err=True)
+        raise typer.Exit(_INTERRUPTED) from error
+    listings.show_one(run, listings.tell_run, format_)
+
+
+@runs.command("cancel")
+@at_work
+def cancel(run_id: _Id, *, place: WorkPlace) -> None:
+    """End a run early; what is done stays."""
+    with place.working() as api:
+        run = api.post(f"/runs/{run_id}/cancel")
+    typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
+
+
+@runs.command("retry")
+@at_work
+def retry(
+    run_id: _Id,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    format_: given.Format = "table",
+    *,
+    place: WorkPlace,
+) -> None:
+    """Go on with a run that ended: with what failed, and what it did not come to. With --store also with one that was
+    broken off."""
+    _check(place.store, False, detach)
+    with place.working() as api:
+        if place.store is None or api.get(f"/runs/{run_id}")["ended_at"] is not None:
+            api.post(f"/runs/{run_id}/retry")
+        if detach:
+            return typer.echo(run_id)
+        _wait(api, run_id, format_, place.store)
+
+
+@runs.command("results")
+@placed
+def results(
+    run_id: _Id,
+    metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    format_: given.Format = "table",
+    *,
+    place: Place,
+) -> None:
+    """Print the results of a run, in the order in which they came."""
+    with place.looking() as api:
+        found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
+        if format_ == "json":
+            return print_json(found)
+        listings.show([*found], listings.RESULTS)
+
+
+@runs.command("compare")
+@placed
+def compare(
+    a: Annotated[str, typer.Argument(help="Id of a run.")],
+    b: Annotated[str, typer.Argument(help="Id of another run, or live.")] = "live",
+    format_: given.Format = "table",
+    *,
+    place: Place,
+) -> None:
+    """Compare two runs over the same traces, or a run with the live results."""
+    with place.looking() as api:
+        found = api.get("/runs/compare", a=a, b=b)
+    listings.show_one(found, listings.tell_comparison, format_)

@@ -1,0 +1,223 @@
+"""Plants known faults into runs that look good, and scores them with the line that scored the originals.
+
+Every faulty run keeps its ids and takes the place of the original, after its session's earlier runs: so one session
+can hold one fault at a time, and the faults of all sessions are scored in as few rounds as that allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
+from pandaeval_collector.pipeline.line.understanding import with_session
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
+from pandaeval_lab.drill.tally import CopyOutcome, Tally
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.base.component_errors import ERRORS, FAULT
+from pandaeval_otel.model import Trace
+
+_OTHERS = 200
+"""So many answers are kept, to be planted as wrong ones into runs of other sessions."""
+_REMEMBERED = 1000
+"""So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
+session."""
+Where = Callable[[Trace], bool]
+Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
+"""Scores the traces that fit a condition, of all that were read."""
+OnDone = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class _Known:
+    """A run that was read: its session and what its metrics said."""
+
+    session: str
+    results: list[Result] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Judgeable:
+    """A faulty copy that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what all
+    metrics say of it."""
+
+    fault: str
+    subject: Subject
+    planted: Planted
+    noticed: Mapping[str, bool] = field(default_factory=dict)
+    results: Sequence[Result] = ()
+
+
+class Drill:
+    """One drill over the traces of ``files``, which stay open as long as it is used."""
+
+    def __init__(
+        self,
+        files: TraceFiles,
+        score: Score,
+        faults: Mapping[str, Fault],
+        most: int = 200,
+        seed: int = 0,
+        good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
+        keep: int = 0,
+    ) -> None:
+        """``most``: copies of each fault. ``good``: whether a run, by the ids of its trace and session, may be used,
+        beside that no metric fails it. ``keep``: how many copies of each fault to keep for :meth:`scored_again`."""
+        self._files, self._score = files, score
+        self._faults, self._most, self._seed = faults, most, seed
+        self._is_good, self._keep = good, keep
+        self.kept: defaultdict[str, list[Judgeable]] = defaultdict(list)
+        """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
+        self._runs: dict[str, _Known] = {}
+        self._sessions: defaultdict[str, list[str]] = defaultdict(list)
+        self._trace = lru_cache(_REMEMBERED)(self._read_again)
+
+    def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
+        """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
+        copies scored and of all."""
+        for result in self._score(self._files, None):
+            unit = result.unit
+            if unit.level in ("trace", "turn"):
+                if unit.trace_id not in self._runs:
+                    session = unit.session_id or unit.trace_id
+                    self._runs[unit.trace_id] = _Known(session)
+                    self._sessions[session].append(unit.trace_id)
+                self._runs[unit.trace_id].results.append(result)
+        good = {trace_id: run for trace_id, run in self._runs.items() if self._is_good(trace_id, run.session)}
+        chosen = sorted(id_ for id_, run in good.items() if not any(each.success is False for each in run.results))
+        Random(self._seed).shuffle(chosen)
+        tally = Tally(self._faults, len(self._runs), len(chosen))
+        for run in good.values():
+            tally.untouched(run.results)
+        total = len(chosen) * len(self._faults)
+        done = 0
+        for copies, refused in self._rounds(chosen, tally):
+            found = self._scored(copies, self._score)
+            for copy in copies:
+                results = found[copy.subject.trace.trace_id]
+                original = copy.subject.trace
+                before = self._runs[original.trace_id].results
+                outcome = CopyOutcome.of(original, before, results, copy.planted)
+                tally.faults[copy.fault].add(outcome)
+                kept = self.kept[copy.fault]
+                if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
+                    copy.noticed, copy.results = outcome.noticed, results
+                    kept.append(copy)
+            done += len(copies) + refused
+            on_done(min(done, total), total)
+        return tally
+
+    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
+        """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
+        wanted = dict.fromkeys(self._faults, self._most)
+        names = [*self._faults]
+        # By session the pairs to try, last first. Each session begins with another fault, so that all faults come to as
+        # many sessions as there are.
+        queues: dict[str, list[tuple[str, str]]] = {}
+        for number, trace_id in enumerate(chosen):
+            turned = names[number % len(names) :] + names[: number % len(names)]
+            queues.setdefault(self._runs[trace_id].session, [])[:0] = [(trace_id, name) for name in turned]
+        traces = [self._trace(each) for each in chosen[:_OTHERS]]
+        others = [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
+        while queues:
+            copies: list[Judgeable] = []
+            refused = 0
+            for session in [*queues]:
+                copy = None
+                while copy is None and queues[session]:
+                    trace_id, name = queues[session].pop()
+                    if wanted[name] <= 0:
+                        continue
+                    copy = self._copy(trace_id, name, others, tally)
+                    refused += copy is None
+                    wanted[name] -= copy is not None
+                copies += [copy] if copy is not None else []
+                if not queues[session]:
+                    del queues[session]
+            yield copies, refused
+
+    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> Judgeable | None:
+        rng = Random(f"{self._seed}/{name}/{trace_id}")
+        subject = self._subject(trace_id, others)
+        try:
+            return Judgeable(name, subject, plant(self._faults[name], subject, rng))
+        except NotApplicableError as why:
+            tally.faults[name].refused[str(why)] += 1
+            return None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
+            ERRORS.note(FAULT, name, error)
+            tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
+            return None
+
+    def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
+        session = self._runs[trace_id].session
+        of_session = self._sessions[session]
+        before = of_session[: of_session.index(trace_id)]
+        return Subject(
+            self._trace(trace_id),
+            self._files.contents(trace_id),
+            lambda: (
+                [self._trace(each) for each in before],
+                [part for each in before for part in self._files.contents(each)],
+            ),
+            [answer for of, answer in others if of != session],
+        )
+
+    def _read_again(self, trace_id: str) -> Trace:
+        trace = rebuilt(self._files.contents(trace_id)).trace
+        if trace is None:
+            raise LookupError(trace_id)
+        session = self._runs[trace_id].session
+        return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
+
+    def scored_again(
+        self, copies: Sequence[Judgeable], score: Score
+    ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
+        """Yields each copy with what another way to score says of its original and of itself."""
+        originals = {copy.subject.trace.trace_id for copy in copies}
+        sessions = {self._runs[each].session for each in originals}
+        parts = [
+            part for each in sessions for trace_id in self._sessions[each] for part in self._files.contents(trace_id)
+        ]
+        before = self._results(originals, parts, score)
+        waiting = [*copies]
+        while waiting:
+            first: dict[str, Judgeable] = {}
+            for copy in waiting:
+                first.setdefault(self._runs[copy.subject.trace.trace_id].session, copy)
+            waiting = [copy for copy in waiting if copy not in first.values()]
+            found = self._scored(first.values(), score)
+            for copy in first.values():
+                trace_id = copy.subject.trace.trace_id
+                yield copy, before[trace_id], found[trace_id]
+
+    def _scored(self, copies: Collection[Judgeable], score: Score) -> dict[str, list[Result]]:
+        """Returns the results of copies. The earlier runs of their sessions are read and not scored again."""
+        parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
+        return self._results({copy.subject.trace.trace_id for copy in copies}, parts, score)
+
+    def _results(self, wanted: Collection[str], parts: Iterable[Part], score: Score) -> dict[str, list[Result]]:
+        """Returns the results of some traces by their ids, of all whose messages are given."""
+        found: dict[str, list[Result]] = {each: [] for each in wanted}
+        with TraceFiles(self._files.rules) as files:
+            for logs, data in parts:
+                files.add(Request(logs, data))
+            for result in score(files, lambda trace: trace.trace_id in found):
+                if result.unit.level in ("trace", "turn"):
+                    found[result.unit.trace_id].append(result)
+        return found
+
+
+def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:
+    """Returns the faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
+    if names is None:
+        return known
+    families = {fault.family for fault in known.values()}
+    if wrong := [name for name in names if name not in known and name not in families]:
+        raise ValueError(f"no fault or family of faults is called {', '.join(wrong)}; there are: {', '.join(known)}")
+    return {name: fault for name, fault in known.items() if name in names or fault.family in names}

@@ -1,0 +1,220 @@
+"""What a fault does to a run: changes of its spans, each with the test that the dialects read it as meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_lab.drill.fault import NotApplicableError
+from pandaeval_lab.drill.raw import Change, RawTrace, rewritten
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace
+
+_LEAST = 12
+"""A shorter text may stand in others by chance: it is replaced only where it stands alone."""
+Reword = Callable[[dict[str, Any], int], dict[str, Any]]
+
+
+# Each edit has ``what``: the change in one line, for people; ``write``, which changes the spans in ``raw``, given the
+# run as it was read from them; and ``stands``: whether the changed run, read again, is as it was meant to be.
+@dataclass(frozen=True)
+class AnswerEdit:
+    """Gives the run another final answer."""
+
+    text: str
+    what: str
+
+    def write(self, raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(text_change(before.output or "", self.text))
+
+    def stands(self, before: Trace, after: Trace) -> bool:
+        return (after.output or "").strip() == self.text.strip()
+
+
+@dataclass(frozen=True)
+class ArgumentsEdit:
+    """Gives the call at ``index`` other arguments."""
+
+    index: int
+    arguments: dict[str, Any]
+    what: str
+
+    def write(self, raw: RawTrace, before: Trace) -> None:
+        old = before.tool_calls[self.index].arguments
+        if not isinstance(old, dict) or not old:
+            raise NotApplicableError("the call's arguments are no object")
+        raw.rewrite(lambda held: self.arguments if isinstance(held, dict) and held == old else held)
+
+    def stands(self, before: Trace, after: Trace) -> bool:
+        calls = after.tool_calls
+        return len(calls) == len(before.tool_calls) and calls[self.index].arguments == self.arguments
+
+
+@dataclass(frozen=True)
+class ToolResultEdit:
+    """Gives the call at ``index`` another result; ``failed``: its span also ends in an error."""
+
+    index: int
+    result: Any
+    what: str
+    failed: bool = False
+
+    def write(self, raw: RawTrace, before: Trace) -> None:
+        call = before.tool_calls[self.index]
+        if not call.has_result or call.result in (None, "", {}, []):
+            raise NotApplicableError("the call's result was not captured")
+        old = call.result
+        raw.rewrite(lambda held: self.result if type(held) is type(old) and held == old else held)
+        span = raw.span(call.span_id)
+        if self.failed and span is not None and call.start_ns == span.start_time_unix_nano:
+            span.status.code = 2  # type: ignore[assignment]
+            span.status.message = str(self.result)
+
+    def stands(self, before: Trace, after: Trace) -> bool:
+        calls = after.tool_calls
+        return len(calls) == len(before.tool_calls) and calls[self.index].result == self.result
+
+
+@dataclass(frozen=True)
+class ToolNameEdit:
+    """Lets the call at ``index`` go to another tool."""
+
+    index: int
+    name: str
+    what: str
+
+    def write(self, raw: RawTrace, before: Trace) -> None:
+        call = before.tool_calls[self.index]
+        rename: Change = lambda held: self.name if held == call.name else held  # noqa: E731
+        own = {"id", "tool_call_id", "call_id"}
+
+        def of_call(held: Any) -> Any:
+            named = isinstance(held, dict) and call.id and any(held.get(key) == call.id for key in own)
+            if not named:
+                return held
+            made = {key: rewritten(each, rename) for key, each in held.items()}
+            return held if all(made[key] is each for key, each in held.items()) else made
+
+        raw.rewrite(of_call)
+        span = raw.span(call.span_id)
+        if span is not None:
+            raw.rewrite(rename, only={call.span_id})
+            span.name = span.name.replace(call.name, self.name)
+
+    def stands(self, before: Trace, after: Trace) -> bool:
+        calls = after.tool_calls
+        return len(calls) == len(before.tool_calls) and calls[self.index].name == self.name
+
+
+@dataclass(frozen=True)
+class CustomEdit:
+    """Makes any other change of the spans. ``test``: whether it stands, given the run before and after."""
+
+    change: Callable[[RawTrace, Trace], None] = field(repr=False)
+    test: Callable[[Trace, Trace], bool] = field(repr=False)
+    what: str
+
+    def write(self, raw: RawTrace, before: Trace) -> None:
+        self.change(raw, before)
+
+    def stands(self, before: Trace, after: Trace) -> bool:
+        return self.test(before, after)
+
+
+Edit = AnswerEdit | ArgumentsEdit | ToolResultEdit | ToolNameEdit | CustomEdit
+
+
+def without_call(before: Trace, index: int) -> CustomEdit:
+    """Returns an edit that removes a call with its result: its span, and its parts of messages."""
+    call = before.tool_calls[index]
+
+    def change(raw: RawTrace, trace: Trace) -> None:
+        ids = {call.id} if call.id else set()
+
+        def cut(held: Any) -> Any:
+            if not isinstance(held, list):
+                return held
+            kept = [each for each in held if not _speaks_of(each, ids)]
+            return kept if len(kept) < len(held) else held
+
+        raw.rewrite(cut)
+        span = raw.span(call.span_id)
+        if span is not None and span.start_time_unix_nano == call.start_ns and call.name in span.name:
+            raw.drop({call.span_id})
+
+    def test(trace: Trace, after: Trace) -> bool:
+        names = [each.name for each in trace.tool_calls]
+        del names[index]
+        return [each.name for each in after.tool_calls] == names and after.output == trace.output
+
+    return CustomEdit(change, test, f"the call of {call.name} left out")
+
+
+def repeated(
+    before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
+) -> CustomEdit:
+    """Returns an edit that makes the calls at ``indices`` again, ``times`` times, each round with the model call that
+    asked for them. ``reword``: gives a call's arguments in the round of a number."""
+    calls = [before.tool_calls[index] for index in indices]
+
+    def change(raw: RawTrace, trace: Trace) -> None:
+        asking = {span.span_id for call in calls if (span := _asking(trace, call)) is not None}
+        raw.repeat({*asking, *(call.span_id for call in calls)}, times, again)
+
+    def again(number: int, held: Any) -> Any:
+        for call in calls:
+            if call.id and held == call.id:
+                return f"{call.id}_{number}"
+            if reword is not None and isinstance(held, dict) and held and held == call.arguments:
+                return reword(call.arguments, number)
+        return held
+
+    def test(trace: Trace, after: Trace) -> bool:
+        wanted = len(trace.tool_calls) + times * len(calls)
+        return len(after.tool_calls) == wanted and after.output == trace.output
+
+    return CustomEdit(change, test, what)
+
+
+def _asking(trace: Trace, call: ToolCall) -> Span | None:
+    """Returns the model call whose answer asks for ``call``, or ``None``."""
+    for span in trace.spans:
+        if span.kind is Kind.LLM and span.end_ns <= max(call.start_ns, call.end_ns):
+            asked = [each for message in span.output or () for each in message.tool_requests]
+            if any((each.id, each.name) == (call.id, call.name) for each in asked):
+                return span
+    return None
+
+
+def _speaks_of(held: Any, ids: Collection[str]) -> bool:
+    """Returns whether an object is a part of a message about one of the calls ``ids``, or has only such parts."""
+    if not isinstance(held, dict):
+        return False
+    if any(isinstance(each, str) and each in ids for each in held.values()):
+        return True
+    parts = [each for each in held.values() if isinstance(each, list) and each and isinstance(each[0], dict)]
+    return len(parts) == 1 and all(_speaks_of(each, ids) for each in parts[0])
+
+
+def text_change(old: str, new: str) -> Change:
+    """Returns a change that replaces ``old`` by ``new`` wherever it stands in texts, however it is escaped there."""
+    spellings = (
+        str,
+        lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+        lambda text: json.dumps(text)[1:-1],
+        lambda text: repr(text)[1:-1],
+    )
+    pairs = {spell(old): spell(new) for spell in spellings}
+
+    def change(held: Any) -> Any:
+        if not isinstance(held, str) or not held:
+            return held
+        if held.strip() == old.strip():
+            return new
+        for spelling, other in pairs.items():
+            if len(old) >= _LEAST and spelling in held:
+                return held.replace(spelling, other)
+        return held
+
+    return change

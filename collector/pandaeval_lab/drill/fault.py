@@ -1,0 +1,144 @@
+"""What a fault is, and how faults are found: in the ``FAULTS`` of a family's file below ``drill/faults``, or as the
+``FAULT`` of a module that an installed package names under ``pandaeval.faults``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from pandaeval_collector.pipeline.line.stored_traces import Part
+from pandaeval_lab.drill.raw import RawTrace
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
+from pandaeval_otel.model import Kind, Trace
+
+if TYPE_CHECKING:
+    from pandaeval_lab.drill.edits import Edit
+
+
+class NotApplicableError(Exception):
+    """A fault cannot be planted into a run; the text says why."""
+
+
+Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
+
+
+@dataclass
+class Subject:
+    """A run that a fault may be planted into. ``load`` reads its session's earlier runs, oldest first, when a fault
+    first asks for them, since most look for something in the run's own answer first. ``others``: answers of runs of
+    other sessions."""
+
+    trace: Trace
+    parts: Sequence[Part]
+    load: Load = lambda: ((), ())
+    others: Sequence[str] = ()
+
+    @property
+    def earlier(self) -> Sequence[Trace]:
+        """The session's earlier runs."""
+        return self._loaded[0]
+
+    @property
+    def earlier_parts(self) -> Sequence[Part]:
+        """The messages of the session's earlier runs."""
+        return self._loaded[1]
+
+    @property
+    def answer(self) -> str:
+        """The run's answer. Raises :class:`NotApplicableError` if it has none."""
+        if not (self.trace.output or "").strip():
+            raise NotApplicableError("the run has no captured answer")
+        return self.trace.output or ""
+
+    @cached_property
+    def _loaded(self) -> tuple[Sequence[Trace], Sequence[Part]]:
+        return self.load()
+
+    @cached_property
+    def known(self) -> str:
+        """The text that the agent had before its answer: instructions, messages, arguments and results, and this
+        session's earlier runs with their answers."""
+        found = [text for trace in self.earlier for text in (*_before(trace), trace.output or "")]
+        return "\n".join([*found, *_before(self.trace)])
+
+    @cached_property
+    def written(self) -> str:
+        """The encoded spans of this session so far, as one text: finds values in any spelling."""
+        return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
+
+    def knows(self, value: str) -> bool:
+        """Returns whether a value stands anywhere in the session, this run's answer included."""
+        return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
+
+
+def spelled(value: Any) -> str:
+    """Returns a value as text: JSON unless it is text already."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _before(trace: Trace) -> Iterator[str]:
+    for span in trace.spans:
+        if span.system:
+            yield span.system
+        if span.kind in (Kind.LLM, Kind.AGENT, Kind.WORKFLOW):
+            for message in span.input or ():
+                yield message.text
+                yield from (spelled(each.result) for each in message.tool_responses)
+        yield from (spelled(document) for document in span.documents)
+    for call in trace.tool_calls:
+        yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
+
+
+Family = Literal["value", "claim", "call", "course", "telemetry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault. ``text``: what it is, in a sentence. ``edit`` returns the change that plants it into a run, or
+    raises :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the
+    run right and take away what shows it: the right finding is "cannot tell"."""
+
+    family: Family
+    text: str
+    edit: Callable[[Subject, Random], Edit]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A run with a fault in it: the trace, its messages, the change in a line, and the spans that it touched."""
+
+    trace: Trace
+    parts: list[Part]
+    what: str
+    span_ids: frozenset[str]
+
+
+def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
+    """Writes the fault into the spans of a run and reads it back to be sure. Raises :class:`NotApplicableError`."""
+    edit = fault.edit(subject, rng)
+    raw = RawTrace(subject.parts)
+    edit.write(raw, subject.trace)
+    after = raw.read()
+    if after is None or not raw.touched or not edit.stands(subject.trace, after):
+        raise NotApplicableError("these spans cannot be rewritten so that they read as meant")
+    return Planted(after, raw.parts(), edit.what, frozenset(raw.touched))
+
+
+@cache
+def faults() -> Mapping[str, Fault]:
+    """Returns every fault by its name, those of installed packages included."""
+    families: tuple[dict[str, Fault], ...] = find("pandaeval_lab.drill.faults", "FAULTS")
+    ours = {name: fault for family in families for name, fault in family.items()}
+
+    def check(plugin: Plugin) -> None:
+        if not isinstance(plugin.value, Fault):
+            raise NotUsableError("it holds no FAULT = Fault(…)")
+        if plugin.name in ours:
+            raise NotUsableError(f"there is a fault {plugin.name} already")
+
+    others = {plugin.name: plugin.value for plugin in installed("pandaeval.faults", "FAULT", check).found}
+    return dict(sorted({**ours, **others}.items()))

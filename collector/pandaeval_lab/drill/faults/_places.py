@@ -1,0 +1,125 @@
+"""Chooses where in a run a fault goes (a call, a specific value), and makes up values of the same shape."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+from random import Random
+
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_lab.drill.edits import AnswerEdit
+from pandaeval_lab.drill.fault import NotApplicableError, Subject
+from pandaeval_otel.model import ToolCall
+
+_DONE = re.compile(
+    r"\b(?:done|success(?:ful(?:ly)?)?|completed|confirmed|(?:has|have) been|(?:is|are) now|was|were|booked|cancell?ed"
+    r"|updated|changed|processed|refunded|sent|created|deleted|added)\b",
+    re.IGNORECASE,
+)
+
+
+def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], bool]) -> int:
+    """Returns the index of one of the calls that fit. Raises :class:`NotApplicableError`: there is no ``what``."""
+    found = [index for index, call in enumerate(subject.trace.tool_calls) if fits(call)]
+    if not found:
+        raise NotApplicableError(f"the run has no {what}")
+    return rng.choice(found)
+
+
+def changes(subject: Subject) -> Callable[[ToolCall], bool]:
+    """Returns a function that tells whether a call changes something: by its tool's hints, else by its name."""
+    hints = {tool.name: tool.read_only for tool in subject.trace.tools}
+    return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
+
+
+def last_change(subject: Subject) -> int:
+    """Returns the last call's index if it changes what the answer calls done. Raises :class:`NotApplicableError`."""
+    calls = subject.trace.tool_calls
+    if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
+        raise NotApplicableError("the run's last call changes nothing")
+    if not _DONE.search(subject.answer):
+        raise NotApplicableError("the answer does not say that something was done")
+    return len(calls) - 1
+
+
+def chosen_argument(
+    subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall, str], bool]
+) -> tuple[int, ToolCall, str]:
+    """Returns the index of a call, the call, and the name of one of its arguments that fit, by call and name. Raises
+    :class:`NotApplicableError`: there is no ``what``."""
+
+    def names(call: ToolCall) -> list[str]:
+        return [name for name in call.arguments if fits(call, name)] if with_arguments(call) else []
+
+    index = chosen(subject, rng, what, lambda call: bool(names(call)))
+    call = subject.trace.tool_calls[index]
+    return index, call, rng.choice(names(call))
+
+
+def with_arguments(call: ToolCall) -> bool:
+    """Returns whether the call's arguments were captured as an object that is not empty."""
+    return isinstance(call.arguments, dict) and bool(call.arguments)
+
+
+_IDIOM = (
+    r"\d{1,4}-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+x\d+|[A-Za-z]+[-_]?\d{1,2}|[A-Z][a-z]+-?\d+"
+    r"|(?:SHA|ISO|RFC|AES|UTF|ERC|EIP|IEEE|HTTP|CVE)[-_]?\d+"
+)
+IDENTIFIER = re.compile(
+    r"(?<![\w.$€£%&/=+-])(?=[\w#-]*\d)(?=[\w#-]*[A-Za-z#_])(?=#?(?:[_-]?[A-Za-z0-9]){5})"
+    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]+(?:[_-]?[A-Za-z0-9]+)*\b(?![.:/]\d)"
+)
+"""Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
+and words with a number (base64) name nothing of a case."""
+AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
+TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
+NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
+URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]+@[\w-]+(?:\.\w+)+\b")
+_TRIES = 40
+
+Make = Callable[[str, Random], str]
+
+
+def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:
+    """Returns a fault's ``edit``: it replaces a value of the answer that the agent had by one that nobody gave."""
+
+    def edit(subject: Subject, rng: Random) -> AnswerEdit:
+        known = [each for each in pattern.finditer(subject.answer) if each.group() in subject.known]
+        if not known:
+            raise NotApplicableError(f"the answer names no {what} that the agent had")
+        found = rng.choice(known).group()
+        new = unknown(subject, rng, found, make)
+        return swapped(subject.answer, found, new, f"{what} {found} → {new}")
+
+    return edit
+
+
+def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
+    """Returns a made-up value that stands nowhere in the session. Raises :class:`NotApplicableError`."""
+    for _ in range(_TRIES):
+        new = make(old, rng)
+        if new != old and not subject.knows(new):
+            return new
+    raise NotApplicableError(f"every other value like {old} is known, too")
+
+
+def specific(text: str) -> set[str]:
+    """Returns all identifiers, amounts, dates and times in a text."""
+    return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
+
+
+def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
+    """Returns an edit that replaces a value of the answer wherever it stands as a word."""
+    return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
+
+
+def scrambled(old: str, rng: Random) -> str:
+    """Returns a value with other digits and letters in the same places; words of three letters or more stay."""
+    keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
+    kept = {at for start, end in keep for at in range(start, end)}
+    alphabets = (string.digits, string.ascii_uppercase, string.ascii_lowercase)
+    own = [next((alphabet for alphabet in alphabets if each in alphabet), "") for each in old]
+    return "".join(rng.choice(own[at]) if own[at] and at not in kept else each for at, each in enumerate(old))

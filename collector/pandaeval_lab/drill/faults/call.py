@@ -1,0 +1,194 @@
+"""Faults of the family ``call``: a call of a tool is wrong, or missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, spelled
+from pandaeval_lab.drill.faults._places import (
+    changes,
+    chosen,
+    chosen_argument,
+    scrambled,
+    specific,
+    unknown,
+    with_arguments,
+)
+from pandaeval_lab.drill.raw import RawTrace
+from pandaeval_otel.model import ToolCall, Trace
+
+
+def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
+    """Removes a call whose result alone holds a value of the answer."""
+    named = specific(subject.answer)
+
+    def needed(call: ToolCall) -> bool:
+        own = spelled(call.result)
+        elsewhere = subject.known.replace(own, "")
+        return any(each in own and each not in elsewhere for each in named)
+
+    return without_call(subject.trace, chosen(subject, rng, "result that the answer alone rests on", needed))
+
+
+_CODE = re.compile(r"(?!\d{4}-\d\d-\d\d)(?=[\w#-]*\d)[\w#-]{4,40}")
+_LEAST_WORDS = 3
+"""A shorter message stands elsewhere by chance, in the history or as a value."""
+
+
+def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
+    """Lets the user correct a value in the last message; a call after that uses the old value all the same."""
+    last = subject.trace.turns[-1] if subject.trace.turns else None
+    said = last.user if last is not None else None
+    if last is None or said is None or len(said.split()) < _LEAST_WORDS:
+        raise NotApplicableError("the user's last message was not captured, or is too short to be told from others")
+
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        return call.start_ns >= last.start_ns and isinstance(held, str) and _CODE.fullmatch(held) is not None
+
+    _, call, key = chosen_argument(subject, rng, "call with a number or code as argument in its last turn", fits)
+    old = call.arguments[key]
+    new = unknown(subject, rng, old, scrambled)
+    corrected = f"{said}\nAnd one correction: it is not {old}. It is {new}."
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(text_change(said, corrected))
+
+    def test(before: Trace, after: Trace) -> bool:
+        same = [call.arguments for call in after.tool_calls] == [call.arguments for call in before.tool_calls]
+        heard = [turn.user for turn in after.turns] == [*(turn.user for turn in before.turns[:-1]), corrected]
+        return same and heard and after.output == before.output
+
+    return CustomEdit(change, test, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
+
+
+_MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
+
+
+def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    known = {tool.name for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
+    what = "call of a tool whose arguments are defined"
+    index = chosen(subject, rng, what, lambda call: with_arguments(call) and call.name in known)
+    call, key = subject.trace.tool_calls[index], rng.choice(_MADE_UP)
+    return ArgumentsEdit(index, {**call.arguments, key: True}, f"{call.name} with {key}")
+
+
+def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Removes a required argument of a call that has at least two."""
+    schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
+
+    def required(call: ToolCall) -> list[str]:
+        return [key for key in schemas.get(call.name, {}).get("required") or () if key in call.arguments]
+
+    def fits(call: ToolCall) -> bool:
+        return with_arguments(call) and len(call.arguments) > 1 and bool(required(call))
+
+    index = chosen(subject, rng, "call with a required argument beside others", fits)
+    call = subject.trace.tool_calls[index]
+    key = rng.choice(required(call))
+    kept = {name: held for name, held in call.arguments.items() if name != key}
+    return ArgumentsEdit(index, kept, f"{call.name} without {key}")
+
+
+def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
+    index = chosen(subject, rng, "changing call", changes(subject))
+    return repeated(subject.trace, [index], 1, f"{subject.trace.tool_calls[index].name} made twice")
+
+
+def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
+    """Swaps a call and a later one whose arguments use what only the first one's result told."""
+    calls = subject.trace.tool_calls
+    whole = [call.has_result and with_arguments(call) for call in calls]
+    pairs = []
+    for first, one in enumerate(calls):
+        told, before = spelled(one.result), "\n".join(_said(subject, first))
+        for then, other in enumerate(calls[first + 1 :], first + 1):
+            # messages that speak of the two can be told apart
+            apart = one.name != other.name and told != spelled(other.result)
+            news = (each in told and each not in before for each in specific(spelled(other.arguments)))
+            if apart and whole[first] and whole[then] and any(news):
+                pairs.append((first, then))
+    if not pairs:
+        raise NotApplicableError("no call is made with what only an earlier call's result told")
+    return _swapped(subject.trace, *rng.choice(pairs))
+
+
+def _said(subject: Subject, first: int) -> Iterator[str]:
+    """Yields what the agent knew before a call: words of users and instructions, earlier calls and answers."""
+    for trace in (*subject.earlier, subject.trace):
+        yield trace.input or ""
+        for span in trace.spans:
+            yield span.system or ""
+            yield from (message.text for message in span.input or () if message.role in ("user", "system", "developer"))
+    for call in (*(each for trace in subject.earlier for each in trace.tool_calls), *subject.trace.tool_calls[:first]):
+        yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
+    yield from (trace.output or "" for trace in subject.earlier)
+
+
+def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
+    """Returns an edit with which two calls exchange name, arguments and result; each keeps its place and its id."""
+    one, other = trace.tool_calls[first], trace.tool_calls[then]
+    what = f"{other.name} is made before {one.name}"
+
+    def exchange(held: Any) -> Any:
+        for mine, theirs in ((one, other), (other, one)):
+            for old, new in ((mine.arguments, theirs.arguments), (mine.result, theirs.result)):
+                if type(held) is type(old) and held == old:
+                    return new
+        return held
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(exchange)
+        ToolNameEdit(first, other.name, what).write(raw, before)
+        ToolNameEdit(then, one.name, what).write(raw, before)
+
+    def test(before: Trace, after: Trace) -> bool:
+        runs = (before.tool_calls, after.tool_calls)
+        wanted, there = ([(call.name, call.arguments, call.result) for call in calls] for calls in runs)
+        wanted[first], wanted[then] = wanted[then], wanted[first]
+        return there == wanted and after.output == before.output
+
+    return CustomEdit(change, test, what)
+
+
+def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Replaces the value of one argument that holds digits by a made-up one."""
+
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        return isinstance(held, str) and 4 <= len(held) <= 60 and any(map(str.isdigit, held))
+
+    index, call, key = chosen_argument(subject, rng, "call with a specific argument", fits)
+    new = unknown(subject, rng, call.arguments[key], scrambled)
+    return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
+
+
+def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
+    index = chosen(subject, rng, "call", lambda call: bool(call.name))
+    old = subject.trace.tool_calls[index].name
+    others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
+    others = others or sorted({call.name for trace in subject.earlier for call in trace.tool_calls} - {old})
+    if not others:
+        raise NotApplicableError("no other tool is known")
+    new = rng.choice(others)
+    return ToolNameEdit(index, new, f"{old} → {new}")
+
+
+FAULTS = {
+    "call_left_out": Fault("call", "A call that alone told what the answer says was never made.", call_left_out),
+    "ignored_correction": Fault(
+        "call", "A call is made with a value that the user had just corrected.", ignored_correction
+    ),
+    "invented_argument": Fault("call", "A call has an argument that its tool does not know.", invented_argument),
+    "missing_argument": Fault("call", "A call lacks an argument that its tool requires.", missing_argument),
+    "repeated_write": Fault("call", "A call that changes something is made twice.", repeated_write),
+    "swapped_calls": Fault(
+        "call", "Two calls are swapped: one uses what only the other's result tells later.", swapped_calls
+    ),
+    "wrong_argument": Fault("call", "A call is made with a value that nobody gave.", wrong_argument),
+    "wrong_tool": Fault("call", "A call goes to another tool of those that the model could choose.", wrong_tool),
+}

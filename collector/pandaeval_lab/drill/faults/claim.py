@@ -1,0 +1,89 @@
+"""Faults of the family ``claim``: the answer says what the run does not bear out."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolResultEdit, without_call
+from pandaeval_lab.drill.fault import Fault, Subject, spelled
+from pandaeval_lab.drill.faults._places import (
+    changes,
+    chosen,
+    chosen_argument,
+    last_change,
+    scrambled,
+    specific,
+    unknown,
+)
+from pandaeval_lab.drill.raw import rewritten
+from pandaeval_otel.model import ToolCall
+
+
+def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
+    return without_call(subject.trace, last_change(subject))
+
+
+def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Makes a changing call with a value other than the one that the answer names."""
+    answer, changing = subject.answer, changes(subject)
+
+    def fits(call: ToolCall, key: str) -> bool:
+        held = call.arguments[key]
+        named = isinstance(held, str | int) and any(map(str.isdigit, spelled(held))) and spelled(held) in answer
+        return named and changing(call)
+
+    index, call, key = chosen_argument(subject, rng, "changing call with a value that the answer names", fits)
+    old = call.arguments[key]
+    new = unknown(subject, rng, spelled(old), scrambled)
+    made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
+    return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer says {old}")
+
+
+def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
+    """Changes a value in the only result that holds it, so that the answer names what no result says."""
+    named = specific(subject.answer)
+
+    def told(call: ToolCall) -> list[str]:
+        own = spelled(call.result)
+        elsewhere = subject.known.replace(own, "")
+        return sorted(each for each in named if each in own and each not in elsewhere)
+
+    index = chosen(subject, rng, "result that alone holds a value of the answer", lambda call: bool(told(call)))
+    old = rng.choice(told(subject.trace.tool_calls[index]))
+    new = unknown(subject, rng, old, scrambled)
+
+    def other(held: Any) -> Any:
+        if type(held) in (int, float):
+            return type(held)(new) if str(held) == old else held
+        return held.replace(old, new) if isinstance(held, str) and old in held else held
+
+    result = rewritten(subject.trace.tool_calls[index].result, other)
+    return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
+
+
+_ERRORS = (
+    "Error: the request could not be processed (HTTP 500)",
+    "Error: permission denied",
+    "Error: the service is not available, nothing was changed",
+)
+
+
+def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
+    error = rng.choice(_ERRORS)
+    index = last_change(subject)
+    return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
+
+
+FAULTS = {
+    "claim_without_call": Fault(
+        "claim", "The answer says that something was done, and the call was never made.", claim_without_call
+    ),
+    "contradicted_argument": Fault(
+        "claim", "The answer names a value other than the changing call was made with.", contradicted_argument
+    ),
+    "dropped_result": Fault(
+        "claim", "The answer names a value where the only result that held it says another.", dropped_result
+    ),
+    "false_success": Fault("claim", "The last change failed, and the answer says that it was done.", false_success),
+}

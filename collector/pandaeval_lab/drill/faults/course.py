@@ -1,0 +1,291 @@
+"""Faults of the family ``course``: the run goes wrong as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject
+from pandaeval_lab.drill.faults._places import AMOUNT, DATE, chosen, chosen_argument, with_arguments
+from pandaeval_lab.drill.raw import RawTrace, rewritten
+from pandaeval_otel.model import Kind, ToolCall, Trace
+
+_FEW = 5
+
+
+def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
+    """Adds a rule to the instructions that the run, as it went, breaks."""
+    systems = {span.system for span in subject.trace.spans if span.system}
+    if not systems:
+        raise NotApplicableError("the agent's instructions were not captured")
+    rule = rng.choice([*_broken(subject)])
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        for each in sorted(systems, key=len, reverse=True):
+            raw.rewrite(text_change(each, f"{each}\n\n{rule}"))
+
+    def test(before: Trace, after: Trace) -> bool:
+        told = [span.system for span in after.spans if span.system]
+        return all(each.endswith(rule) and each.count(rule) == 1 for each in told) and _done(after) == _done(before)
+
+    return CustomEdit(change, test, f"the instructions say: {rule}")
+
+
+def _broken(subject: Subject) -> Iterator[str]:
+    """Yields rules that the run breaks."""
+    answer = subject.answer
+    yield 'Begin every answer with the words "Service desk, case noted:".'
+    yield "Answer in Icelandic only, whichever language the user writes."
+    if len(answer.split()) > _FEW:
+        yield f"Never use more than {_FEW} words in an answer."
+    if AMOUNT.search(answer):
+        yield "Never name an amount of money in an answer."
+    if DATE.search(answer):
+        yield "Never name a date in an answer."
+    for name in sorted({call.name for call in subject.trace.tool_calls}):
+        yield f"Never call the tool {name}: it is out of order."
+
+
+def _done(trace: Trace) -> tuple[object, ...]:
+    return trace.output, *(call.name for call in trace.tool_calls)
+
+
+def crash(subject: Subject, rng: Random) -> CustomEdit:
+    """Removes the answer from the spans, and lets those that held it or ended last end in an error."""
+    answer = subject.answer
+    error = rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer"))
+
+    def without(held: Any) -> Any:
+        return None if isinstance(held, str) and answer in held else held
+
+    def change(raw: RawTrace, trace: Trace) -> None:
+        raw.strip(lambda held: rewritten(held, without) is not held)
+        end = max(span.end_time_unix_nano for span in raw.spans())
+        for span in raw.spans():
+            if span.span_id.hex() in raw.touched or span.end_time_unix_nano == end:
+                span.status.code = 2  # type: ignore[assignment]
+                span.status.message = error
+                raw.touched.add(span.span_id.hex())
+
+    return CustomEdit(change, lambda before, after: after.error is not None and not after.output, error)
+
+
+def earlier_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    found = [
+        trace.output for trace in subject.earlier if (trace.output or "").strip() not in ("", subject.answer.strip())
+    ]
+    if not found:
+        raise NotApplicableError("the session has no other answer before")
+    text = rng.choice(found) or ""
+    return AnswerEdit(text, f"an earlier answer again: {text[:60]}")
+
+
+def exact_loop(subject: Subject, rng: Random) -> CustomEdit:
+    index = chosen(subject, rng, "call with arguments", with_arguments)
+    rounds = rng.randint(3, 8)
+    what = f"{subject.trace.tool_calls[index].name} made {rounds} times with the same arguments and result"
+    return repeated(subject.trace, [index], rounds - 1, what)
+
+
+_ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
+_ERROR = (
+    "Error:\nCode execution failed at line '{line}' due to: ConnectionError: the service did not answer\n"
+    "Now let's retry: take care not to repeat previous errors!"
+)
+
+
+def failing_code(subject: Subject, rng: Random) -> CustomEdit:
+    """Makes a model write its code 3 to 6 times, with another message and other names each time; all but the last fail
+    alike."""
+    steps = []
+    for span in subject.trace.spans:
+        if span.kind is Kind.LLM and span.output and span.input:
+            codes, seen = written(span.output), observed(span.input)
+            if codes and codes[0].strip() and seen:
+                steps.append((span, codes[0], seen))
+    if not steps:
+        raise NotApplicableError("no model wrote code after it had observed what other code did")
+    span, code, seen = rng.choice(steps)
+    times = rng.randint(3, 6)
+    error = _ERROR.format(line=code.strip().splitlines()[0])
+
+    def again(number: int, held: Any) -> Any:
+        made = text_change(seen, error)(held)
+        return made if number == times else text_change(code, _edited(code, number))(made)
+
+    def change(raw: RawTrace, trace: Trace) -> None:
+        raw.repeat({span.span_id}, times, again)
+        raw.rewrite(text_change(code, _edited(code, 0)), only={span.span_id})
+
+    def test(before: Trace, after: Trace) -> bool:
+        runs = code_runs(after)
+        failed = sum(run.result.startswith("Error:") and error in run.result for run in runs)
+        return failed == times and after.output == before.output
+
+    return CustomEdit(change, test, f"code run {times} times with the same error")
+
+
+def _edited(code: str, number: int) -> str:
+    name = _ASSIGNED.search(code)
+    renamed = re.sub(rf"(?<!['\"])\b{name[1]}\b(?!['\"])", f"{name[1]}_{number}", code) if name and number else code
+    return f'print("attempt {number + 1}")\n{renamed}'
+
+
+def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    words = subject.answer.split(" ")
+    if len(words) < 8:
+        raise NotApplicableError("the answer is too short to break off")
+    kept = words[: rng.randint(len(words) // 3, len(words) // 2)]
+    text = " ".join(kept).rstrip(" .!?:;,")
+    return AnswerEdit(text, f"broken off after {len(kept)} of {len(words)} words")
+
+
+def other_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    others = [each for each in subject.others if each.strip() and each.strip() != subject.answer.strip()]
+    if not others:
+        raise NotApplicableError("no other session has an answer")
+    text = rng.choice(others)
+    return AnswerEdit(text, f"answer of another session: {text[:60]}")
+
+
+_ANSWERS = {
+    " und | nicht | ich | bitte ": "Vielen Dank für Ihre Anfrage. Ich habe sie geprüft und alles Nötige veranlasst. "
+    "Kann ich sonst noch etwas für Sie tun?",
+    " est | vous | je | une ": "Merci pour votre demande. Je l'ai examinée et j'ai fait le nécessaire. "
+    "Puis-je faire autre chose pour vous ?",
+    "は|の|を": "お問い合わせありがとうございます。内容を確認し、必要な手続きを行いました。他にご用件はございますか。",
+}  # words that identify a language, and an answer in it
+
+
+def other_language(subject: Subject, rng: Random) -> AnswerEdit:
+    said = f" {(subject.trace.input or '').lower()} "
+    if not said.strip() or not subject.answer:
+        raise NotApplicableError("what the user said was not captured")
+    others = [answer for words, answer in _ANSWERS.items() if not any(word in said for word in words.split("|"))]
+    if not others:
+        raise NotApplicableError("the user's language is not told apart")
+    text = rng.choice(others)
+    return AnswerEdit(text, text)
+
+
+def ping_pong(subject: Subject, rng: Random) -> CustomEdit:
+    """Repeats two neighbouring calls of different tools, with their results, as a pair."""
+    calls = subject.trace.tool_calls
+    pairs = [at for at in range(len(calls) - 1) if calls[at].name != calls[at + 1].name]
+    if not pairs:
+        raise NotApplicableError("no two tools are called one after the other")
+    at, rounds = rng.choice(pairs), rng.randint(3, 6)
+    what = f"{calls[at].name} and {calls[at + 1].name} take turns {rounds} times"
+    return repeated(subject.trace, [at, at + 1], rounds - 1, what)
+
+
+_ERRORS = (
+    "Traceback (most recent call last):\n"
+    '  File "/app/agent.py", line 88, in run\n'
+    "    reply = result['text']\n"
+    "KeyError: 'text'",
+    "Error code: 429 - {'error': {'message': 'Rate limit reached for requests', 'type': 'requests'}}",
+    "TypeError: Cannot read properties of undefined (reading 'content')",
+    "Agent stopped due to max iterations.",
+)
+
+
+def raw_error_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    text = rng.choice(_ERRORS) if subject.answer else ""
+    return AnswerEdit(text, text.splitlines()[-1])
+
+
+_WORDS = ("please", "now", "again", "details", "full", "all", "info")
+
+
+def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
+    """Repeats a call whose text argument gains a word each time; its result stays."""
+
+    def fits(call: ToolCall, key: str) -> bool:
+        return isinstance(call.arguments[key], str) and " " in call.arguments[key].strip()
+
+    index, call, key = chosen_argument(subject, rng, "call with words as argument", fits)
+    rounds = rng.randint(3, 8)
+
+    def reword(arguments: dict[str, Any], number: int) -> dict[str, Any]:
+        return {**arguments, key: f"{arguments[key]} {_WORDS[number - 1]}"}
+
+    return repeated(subject.trace, [index], rounds - 1, f"{call.name} made {rounds} times in other words", reword)
+
+
+_ELSEWHERE = ("complaints_agent", "loyalty_agent", "press_agent")
+"""Names for a wrong agent in a run that knows no third agent."""
+
+
+def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
+    """Names another agent in a call that hands over, and as the agent that went on."""
+    trace = subject.trace
+
+    def target(call: ToolCall) -> str | None:
+        """Returns the agent of this run that the call hands over to, by its name or its arguments."""
+        words = [call.name, *(call.arguments.values() if isinstance(call.arguments, dict) else ())]
+        told = [_plain(each) for each in words if isinstance(each, str)]
+        others = (agent for agent in trace.agents if agent and agent != call.agent)
+        return next((agent for agent in others if any(each.endswith(_plain(agent)) for each in told)), None)
+
+    def fits(call: ToolCall) -> bool:
+        return nature(call.name, None) is Nature.HAND_OVER and target(call) is not None
+
+    index = chosen(subject, rng, "call that hands over to an agent of the run", fits)
+    call = trace.tool_calls[index]
+    right = target(call) or ""
+    known = {agent for each in (*subject.earlier, trace) for agent in each.agents}
+    wrong = rng.choice(sorted(known - {right, call.agent, ""}) or _ELSEWHERE)
+    old, renames = _plain(right), {right: wrong}
+    if _plain(call.name).endswith(old):  # a tool that is named after the agent
+        renames[call.name] = f"{call.name[: -len(old)]}{_plain(wrong)}"
+
+    def rename(held: Any) -> Any:
+        return renames.get(held, held) if isinstance(held, str) else held
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(rename)
+        for span in raw.spans():
+            span.name = span.name.replace(right, wrong)
+
+    def test(before: Trace, after: Trace) -> bool:
+        calls = after.tool_calls
+        told = calls[index].name == rename(call.name) and calls[index].arguments == rewritten(call.arguments, rename)
+        there = right not in after.agents and wrong in after.agents and len(calls) == len(before.tool_calls)
+        return told and there and after.output == before.output
+
+    return CustomEdit(change, test, f"{call.name} hands over to {wrong} instead of {right}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name).casefold()
+
+
+FAULTS = {
+    "broken_instruction": Fault("course", "The run breaks an instruction of its system prompt.", broken_instruction),
+    "crash": Fault("course", "The run ends in an error, without an answer.", crash),
+    "earlier_answer": Fault("course", "The answer is an earlier one of the session, word for word.", earlier_answer),
+    "empty_answer": Fault(
+        "course",
+        "The run ends with an empty answer.",
+        lambda subject, rng: AnswerEdit(subject.answer[:0], "answer emptied"),
+    ),
+    "exact_loop": Fault("course", "The same call is made 3 to 8 times, with the same result.", exact_loop),
+    "failing_code": Fault(
+        "course", "Code that fails is run 3 to 6 times, edited where nothing depends on it.", failing_code
+    ),
+    "half_answer": Fault("course", "The answer breaks off in the middle.", half_answer),
+    "other_answer": Fault("course", "The answer is that of a run of another session.", other_answer),
+    "other_language": Fault("course", "The answer is in a language that the user did not speak.", other_language),
+    "ping_pong": Fault("course", "Two calls take turns 3 to 6 times, with the same results.", ping_pong),
+    "raw_error_answer": Fault("course", "The user gets a raw error as answer.", raw_error_answer),
+    "reworded_loop": Fault(
+        "course", "The same call is made 3 to 8 times in other words, with the same result.", reworded_loop
+    ),
+    "wrong_handover": Fault("course", "The run is handed over to the wrong agent.", wrong_handover),
+}

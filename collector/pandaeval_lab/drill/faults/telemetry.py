@@ -1,0 +1,163 @@
+"""Faults of the family ``telemetry``: the run is right, and what shows it is missing."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pandaeval_lab.drill.edits import CustomEdit, text_change
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, spelled
+from pandaeval_lab.drill.raw import RawTrace, as_json, rewritten
+from pandaeval_otel.model import Kind, Trace
+
+_LEAST = 3
+
+
+def content_off(subject: Subject, rng: Random) -> CustomEdit:
+    """Removes every attribute that holds a text of the run: messages, arguments and results."""
+    trace = subject.trace
+    if trace.input is None and trace.output is None:
+        raise NotApplicableError("no content was captured")
+    texts = [message.text for span in trace.spans for message in (*(span.input or ()), *(span.output or ()))]
+    texts += [span.system or "" for span in trace.spans]
+    texts += [spelled(held) for call in trace.tool_calls for held in (call.arguments, call.result)]
+    texts = [text for text in {*texts} if len(text) > _LEAST]
+
+    def is_content(held: object) -> bool:
+        text = spelled(held)
+        return as_json(text) is not None or (len(text) > _LEAST and any(text in each or each in text for each in texts))
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.strip(lambda held: isinstance(held, str | list | dict) and is_content(held))
+
+    def test(before: Trace, after: Trace) -> bool:
+        said = after.input is not None or after.output is not None
+        return not said and not any(call.has_result or call.has_arguments for call in after.tool_calls)
+
+    return CustomEdit(change, test, "no content captured")
+
+
+def since_the_last_user(held: Any) -> Any:
+    """Returns a list of messages without those before the user's last one, except instructions; else ``held``."""
+    if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
+        return held
+    users = [at for at, each in enumerate(held) if each["role"] in ("user", "human")]
+    if not users:
+        return held
+    kept = [each for at, each in enumerate(held) if at >= users[-1] or each["role"] in ("system", "developer")]
+    return kept if len(kept) < len(held) else held
+
+
+def history_off(subject: Subject, rng: Random) -> CustomEdit:
+    if not _repeats(subject.trace):
+        raise NotApplicableError("no model call repeats the conversation before")
+    return CustomEdit(
+        lambda raw, before: raw.rewrite(since_the_last_user),
+        lambda before, after: not _repeats(after) and after.output == before.output,
+        "the conversation before is not repeated",
+    )
+
+
+def _repeats(trace: Trace) -> bool:
+    """Returns whether some model call's input holds an answer before the last message of the user."""
+    for span in trace.spans:
+        roles = [message.role for message in span.input or ()]
+        if "user" in roles and "assistant" in roles[: len(roles) - 1 - roles[::-1].index("user")]:
+            return True
+    return False
+
+
+def ids_repeated(subject: Subject, rng: Random) -> CustomEdit:
+    ids = {call.id for call in subject.trace.tool_calls if call.id}
+    if len(ids) < 2:
+        raise NotApplicableError("the run has no two calls with ids")
+    one = min(ids)
+
+    def same(held: Any) -> Any:
+        return one if isinstance(held, str) and held in ids and held != one else held
+
+    return CustomEdit(
+        lambda raw, before: raw.rewrite(same),
+        lambda before, after: {call.id for call in after.tool_calls} == {one},
+        f"all calls have the id {one}",
+    )
+
+
+def prompt_off(subject: Subject, rng: Random) -> CustomEdit:
+    systems = {span.system for span in subject.trace.spans if span.system}
+    if not systems:
+        raise NotApplicableError("the agent's instructions were not captured")
+
+    def told(held: Any) -> bool:
+        return isinstance(held, str) and any(system in held or held == system for system in systems)
+
+    def spoken(held: Any) -> Any:
+        """Returns a list of messages without instructions; any other value unchanged."""
+        if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
+            return held
+        kept = [each for each in held if each["role"] not in ("system", "developer")]
+        return kept if len(kept) < len(held) else held
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(spoken)
+        raw.strip(lambda held: rewritten(held, lambda each: None if told(each) else each) is not held)
+
+    return CustomEdit(
+        change,
+        lambda before, after: not any(span.system for span in after.spans) and after.output == before.output,
+        "the instructions are not captured",
+    )
+
+
+_KEPT = 40
+
+
+def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
+    results = [
+        call.result for call in subject.trace.tool_calls if call.has_result and len(spelled(call.result)) > 2 * _KEPT
+    ]
+    if not results:
+        raise NotApplicableError("no result is long enough to be cut")
+    changes = [text_change(each, _cut(each)) for each in results if isinstance(each, str)]
+
+    def cut(held: Any) -> Any:
+        if isinstance(held, dict | list):
+            return _cut(held) if held in results else held
+        for change in changes:
+            held = change(held)
+        return held
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(cut)
+
+    def test(before: Trace, after: Trace) -> bool:
+        return all(len(spelled(call.result)) <= 2 * _KEPT for call in after.tool_calls)
+
+    return CustomEdit(change, test, f"results cut to {_KEPT} characters")
+
+
+def _cut(result: Any) -> str:
+    return f"{spelled(result)[:_KEPT]}..."
+
+
+def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
+    """Removes half of the spans of tools and models, at least one."""
+    spans = [span.span_id for span in subject.trace.spans if span.kind in (Kind.TOOL, Kind.LLM) and span.parent_id]
+    if not spans:
+        raise NotApplicableError("the run has no span below another")
+    lost = {*rng.sample(spans, max(1, len(spans) // 2))}
+    return CustomEdit(
+        lambda raw, before: raw.drop(lost),
+        lambda before, after: not lost & {span.span_id for span in after.spans},
+        f"{len(lost)} of {len(subject.trace.spans)} spans lost",
+    )
+
+
+FAULTS = {
+    "content_off": Fault("telemetry", "The instrumentation captures no content.", content_off),
+    "history_off": Fault("telemetry", "Model calls do not repeat the conversation before.", history_off),
+    "ids_repeated": Fault("telemetry", "All calls of a run have one id.", ids_repeated),
+    "prompt_off": Fault("telemetry", "The agent's instructions are not captured.", prompt_off),
+    "results_truncated": Fault("telemetry", "Results of tools are cut to some characters.", results_truncated),
+    "spans_lost": Fault("telemetry", "Some spans of tools and models never arrive.", spans_lost),
+}

@@ -1,0 +1,159 @@
+"""Faults of the family ``value``: a value of the answer is wrong."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from random import Random
+
+from pandaeval_lab.drill.edits import AnswerEdit
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject
+from pandaeval_lab.drill.faults._places import (
+    AMOUNT,
+    DATE,
+    IDENTIFIER,
+    NAME,
+    TIME,
+    URL,
+    replaced,
+    scrambled,
+    swapped,
+    unknown,
+)
+
+
+def other_amount(old: str, rng: Random) -> str:
+    """Returns an amount between about half and twice as large, in the same notation."""
+    places = len(old.partition(".")[2])
+    new = float(old.replace(",", "")) * rng.choice((rng.uniform(0.5, 0.9), rng.uniform(1.1, 2.0))) + 1
+    return f"{new:,.{places}f}" if "," in old else f"{new:.{places}f}"
+
+
+def other_date(old: str, rng: Random) -> str:
+    """Returns another date, days or weeks away, in the same notation."""
+    if old[0].isdigit():
+        return (date.fromisoformat(old) + timedelta(days=rng.randint(9, 90))).isoformat()
+    month, day = old.split()
+    return f"{month} {(int(day) + rng.randint(2, 25)) % 28 + 1}"
+
+
+_FIRST = ("Marlow", "Ottilie", "Thaddeus", "Perpetua", "Caspian", "Ingeborg")
+_LAST = ("Quist", "Vandersloot", "Abernethy", "Okonjo", "Szymborska", "Delacroix")
+
+
+def other_name(old: str, rng: Random) -> str:
+    """Returns a rare name."""
+    return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
+
+
+def other_time(old: str, rng: Random) -> str:
+    """Returns another time of day, in the same notation."""
+    hour, minute = (int(each) for each in old.split(":"))
+    most = 12 if hour <= 12 else 24
+    return (
+        f"{(hour + rng.randint(1, 9)) % most or most - 1:0{old.index(':')}d}:{(minute + rng.randint(3, 55)) % 60:02d}"
+    )
+
+
+def other_address(old: str, rng: Random) -> str:
+    """Returns the address with another host."""
+    host = f"{rng.choice(('harbour', 'lumen', 'quarry'))}{rng.randint(100, 999)}"
+    if "@" in old:
+        return f"{old.partition('@')[0]}@{host}.example"
+    scheme, _, rest = old.partition("://")
+    return f"{scheme}://{host}.example/{rest.partition('/')[2]}"
+
+
+def next_day(old: str, rng: Random) -> str:
+    """Returns the day after or before, in the same notation."""
+    if old[0].isdigit():
+        return (date.fromisoformat(old) + timedelta(days=rng.choice((1, -1)))).isoformat()
+    month, day = old.split()
+    return f"{month} {int(day) + (1 if int(day) < 28 else -1)}"
+
+
+def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
+    """Replaces a value of the answer by one of the same kind that only an earlier answer named."""
+    before = "\n".join(trace.output or "" for trace in subject.earlier)
+    for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
+        here, there = ({*pattern.findall(text)} for text in (subject.answer, before))
+        if here and there - here:
+            old, new = rng.choice(sorted(here)), rng.choice(sorted(there - here))
+            return swapped(subject.answer, old, new, f"{old} → {new}, of an earlier turn")
+    raise NotApplicableError("no earlier answer names another value of a kind that this one names")
+
+
+def swapped_values(subject: Subject, rng: Random) -> AnswerEdit:
+    """Swaps two values of one kind wherever they stand in the answer."""
+    for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
+        found = sorted({each for each in pattern.findall(subject.answer) if each in subject.known})
+        if len(found) > 1:
+            return _swapped(subject.answer, *rng.sample(found, 2))
+    raise NotApplicableError("the answer names no two values of one kind")
+
+
+def _swapped(answer: str, one: str, other: str) -> AnswerEdit:
+    places = re.compile(rf"(?<!\w)(?:{re.escape(one)}|{re.escape(other)})(?!\w)")
+    text = places.sub(lambda place: other if place.group() == one else one, answer)
+    return AnswerEdit(text, f"{one} and {other} swapped")
+
+
+def wrong_sum(subject: Subject, rng: Random) -> AnswerEdit:
+    """Changes a computed amount: one that stands nowhere before the answer, which also names others."""
+    amounts = {*AMOUNT.findall(subject.answer)}
+    computed = sorted(each for each in amounts if each.replace(",", "").removesuffix(".00") not in subject.known)
+    if not computed or len(amounts) < 2:
+        raise NotApplicableError("the answer names no amount that follows from others")
+    old = rng.choice(computed)
+    new = unknown(subject, rng, old, other_amount)
+    return swapped(subject.answer, old, new, f"computed {old} → {new}")
+
+
+_OTHER = {
+    "minutes": "hours", "hours": "days", "days": "weeks", "weeks": "months", "months": "years", "years": "months",
+    "km": "m", "kg": "g", "GB": "MB", "MB": "GB", "ms": "s", "°C": "°F", "°F": "°C", "mph": "km/h", "miles": "km",
+    "business days": "weeks",
+}  # fmt: skip
+_QUANTITY = re.compile(rf"\d ?({'|'.join(sorted(map(re.escape, _OTHER), key=len, reverse=True))})(?!\w)")
+_MONEY = {"$": "€", "€": "$", "£": "$"}
+
+
+def wrong_unit(subject: Subject, rng: Random) -> AnswerEdit:
+    """Gives all amounts of money another currency, or all quantities of one unit another unit."""
+    answer = subject.answer
+    if units := sorted({*_QUANTITY.findall(answer)}):
+        old = rng.choice(units)
+        text = re.sub(rf"(?<=\d)( ?){re.escape(old)}(?!\w)", lambda place: place.group(1) + _OTHER[old], answer)
+        return AnswerEdit(text, f"{old} → {_OTHER[old]}")
+    if signs := sorted({*re.findall(r"[$€£](?=\d)", answer)}):
+        old = rng.choice(signs)
+        if _MONEY[old] not in subject.known:
+            return AnswerEdit(re.sub(rf"\{old}(?=\d)", _MONEY[old], answer), f"{old} → {_MONEY[old]}")
+    raise NotApplicableError("the answer names no quantity with a unit")
+
+
+FAULTS = {
+    "invented_amount": Fault(
+        "value", "The answer names an amount of money that stands nowhere.", replaced(AMOUNT, "amount", other_amount)
+    ),
+    "invented_date": Fault("value", "The answer names a date that stands nowhere.", replaced(DATE, "date", other_date)),
+    "invented_identifier": Fault(
+        "value", "The answer names an identifier that stands nowhere.", replaced(IDENTIFIER, "identifier", scrambled)
+    ),
+    "invented_name": Fault(
+        "value", "The answer names somebody or something that nobody mentioned.", replaced(NAME, "name", other_name)
+    ),
+    "invented_time": Fault(
+        "value", "The answer names a time of day that stands nowhere.", replaced(TIME, "time of day", other_time)
+    ),
+    "invented_url": Fault(
+        "value", "The answer names a web or mail address that stands nowhere.", replaced(URL, "address", other_address)
+    ),
+    "off_by_one_day": Fault(
+        "value", "A date in the answer is off by one day, and stands nowhere.", replaced(DATE, "date", next_day)
+    ),
+    "stale_value": Fault("value", "The answer names a value of an earlier turn instead of this one's.", stale_value),
+    "swapped_values": Fault("value", "Two values in the answer stand in each other's place.", swapped_values),
+    "wrong_sum": Fault("value", "An amount that follows from others was computed wrongly.", wrong_sum),
+    "wrong_unit": Fault("value", "A quantity in the answer has the right digits and a wrong unit.", wrong_unit),
+}

@@ -1,0 +1,224 @@
+"""Puts some of a drill's copies, and their originals, to a judge: what that would cost, and what its verdicts are worth
+on these runs.
+
+A call that fails is a verdict on nothing: the copy then counts as not judged by that metric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
+from typing import Any, Literal
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.jobs.setup import JudgeConfig
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.runs.counting import CountingCaller
+from pandaeval_collector.runs.replay import replay
+from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.drill.drill import Drill, Judgeable
+from pandaeval_lab.drill.tally import NoticedShare
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.model import Trace
+
+_FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
+_FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
+State = Literal["passes", "fails", "not judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class DrillForecast:
+    """What judging would take; ``usd``: ``None`` if a price is not known."""
+
+    copies: int
+    calls: int
+    tokens: int
+    usd: float | None
+
+
+def judge_alone(scorer: Evaluator) -> Evaluator:
+    """Makes an evaluator that asks a judge about every trace and its turns, and scores nothing else."""
+    settings = scorer.settings
+    known = registry(settings.modules).values()
+    asked = {each.key for each in known if each.kind == "llm" and each.level in ("trace", "turn")}
+    enabled = asked if settings.enabled is None else asked & {*settings.enabled}
+    assert settings.judge is not None, "somebody is to be asked"
+    return Evaluator(
+        scorer.embedder, replace(settings, enabled=enabled, judge=replace(settings.judge, selection=Selection()))
+    )
+
+
+class JudgedDrill:
+    """Puts copies of one drill to a judge, for at most ``budget`` US dollars."""
+
+    def __init__(
+        self,
+        drill: Drill,
+        scorer: Evaluator,
+        judge: JudgeConfig,
+        environ: Mapping[str, str],
+        budget: float,
+    ) -> None:
+        self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
+        self._judge, self._environ = judge, environ
+
+    def forecast(self, copies: Sequence[Judgeable]) -> DrillForecast:
+        """Counts the calls that judging would take; nobody is asked."""
+        counter = CountingCaller({})
+        with TraceFiles() as none, ReplayJudge(none.store, self._scorer, self._judge, self._environ) as judge:
+            prices = judge.prices()
+        for _ in self._drill.scored_again(copies, lambda files, where: self._score(files, where, counter)):
+            pass
+        counted, usd = counter.counted, None
+        if {*counted.models} <= {*prices}:
+            used = [(prices[model], into, out) for model, (_, into, out) in counted.models.items()]
+            usd = sum(into * price.into + out * price.out for price, into, out in used)
+        return DrillForecast(len(copies), counted.calls, counted.prompt_tokens + counted.completion_tokens, usd)
+
+    def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
+        """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
+        expected = self.forecast(copies)
+        while copies and expected.usd is not None and expected.usd > self._left:
+            fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
+            copies = copies[:fewer]
+            expected = self.forecast(copies) if copies else DrillForecast(0, 0, 0, 0.0)
+        return copies, expected
+
+    def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
+        """Asks the judge about the copies and their originals, and returns its verdicts."""
+        sheet, before = JudgedSheet(self._judge.setup.models), self._left
+        for done, (copy, was, now) in enumerate(self._drill.scored_again(copies, self._score), 1):
+            sheet.add(copy.fault, was, now, bool(copy.noticed))
+            on_done(done, len(copies))
+        sheet.usd = before - self._left
+        return sheet
+
+    def _score(
+        self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
+    ) -> Iterator[Result]:
+        config = unchecked(self._judge, self._left)
+        with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
+            yield from replay(files, self._scorer, judge, where=where)
+            self._left -= judge.cost_usd
+
+
+@dataclass(slots=True)
+class JudgedMetric:
+    """What one judged metric says of copies and their originals. ``n``: pairs of which it judged both and passes the
+    original; ``noticed``: of these, copies that it fails; ``lower``: of all pairs that it judged, copies that it gives
+    a lower score; ``alarms``: originals that it fails, of ``originals``."""
+
+    n: int = 0
+    noticed: int = 0
+    pairs: int = 0
+    lower: int = 0
+    originals: int = 0
+    alarms: int = 0
+    not_judged: int = 0
+
+    def add(self, before: Sequence[Result], after: Sequence[Result]) -> None:
+        was, now = state(before), state(after)
+        self.originals += was in ("passes", "fails")
+        self.alarms += was == "fails"
+        self.not_judged += was is not None and "not judged" in (was, now)
+        if was in ("passes", "fails") and now in ("passes", "fails"):
+            self.pairs += 1
+            self.lower += _worst(after) < _worst(before)
+            self.n += was == "passes"
+            self.noticed += was == "passes" and now == "fails"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "noticed": NoticedShare(self.noticed, self.n).to_dict(),
+            "lower": NoticedShare(self.lower, self.pairs).to_dict(),
+            "alarms": NoticedShare(self.alarms, self.originals).to_dict(),
+            "not_judged": self.not_judged,
+        }
+
+
+@dataclass(slots=True)
+class JudgedSheet:
+    """A judge's verdicts on a drill's copies. ``beside``: how many copies the judge noticed or not, and the metrics
+    without a model; copies of which neither is known are in ``not_judged``."""
+
+    models: Sequence[str]
+    metrics: dict[str, JudgedMetric] = field(default_factory=dict)
+    beside: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    by_fault: dict[str, Counter[bool]] = field(default_factory=dict)
+    not_judged: int = 0
+    usd: float = 0.0
+
+    def add(self, fault: str, before: Iterable[Result], after: Iterable[Result], inline: bool) -> None:
+        """Counts one copy with its original. ``inline``: whether a metric without a model fails it."""
+        was, now = _by_metric(before), _by_metric(after)
+        told: dict[str, tuple[State | None, State | None]] = {}
+        for metric in sorted({*was, *now}):
+            one, other = was.get(metric, []), now.get(metric, [])
+            self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
+            told[metric] = state(one), state(other)
+        pairs = [pair for pair in told.values() if pair[0] in ("passes", "not judged")]
+        noticed = ("passes", "fails") in pairs
+        # A failed call leaves open whether a metric that passes the original fails the copy.
+        if not noticed and (not pairs or any("not judged" in pair for pair in pairs)):
+            self.not_judged += 1
+            return
+        self.beside[noticed, inline] += 1
+        self.by_fault.setdefault(fault, Counter())[noticed] += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the sheet as a JSON object."""
+        total = sum(self.beside.values())
+        return {
+            "models": [*self.models],
+            "cost_usd": round(self.usd, 6),
+            "copies": total + self.not_judged,
+            "not_judged": self.not_judged,
+            "noticed": {
+                name: NoticedShare(sum(self.beside[pair] for pair in pairs), total).to_dict()
+                for name, pairs in {
+                    "by the judge": [(True, True), (True, False)],
+                    "without a model": [(True, True), (False, True)],
+                    "by the judge alone": [(True, False)],
+                    "without a model alone": [(False, True)],
+                    "by neither": [(False, False)],
+                }.items()
+            },
+            "metrics": {name: each.to_dict() for name, each in sorted(self.metrics.items())},
+            "faults": {
+                name: NoticedShare(each[True], each.total()).to_dict() for name, each in sorted(self.by_fault.items())
+            },
+        }
+
+
+def state(results: Sequence[Result]) -> State | None:
+    """Returns what a metric says of a run by all its results, one per turn if it looks at turns; ``None`` if it does
+    not apply."""
+    if any(result.success is False for result in results):
+        return "fails"
+    if any(result.outcome == "unscored" and result.why in _FAILED for result in results):
+        return "not judged"
+    return "passes" if any(result.outcome == "scored" for result in results) else None
+
+
+def _worst(results: Sequence[Result]) -> float:
+    return min(result.score for result in results if result.score is not None)
+
+
+def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.evaluator.kind == "llm":
+            found.setdefault(f"{result.unit.level}.{result.metric}", []).append(result)
+    return found
+
+
+def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
+    """Returns up to ``most`` copies: the first of each fault, then the second of each, and so on."""
+    rows = zip_longest(*kept.values())
+    return islice((copy for row in rows for copy in row if copy is not None), most)

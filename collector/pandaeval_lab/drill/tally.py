@@ -1,0 +1,265 @@
+"""What a drill found: for each fault how many copies were noticed, by which metric, and at which step."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
+from statistics import NormalDist
+from typing import Any
+
+from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_lab.drill.fault import Fault, Planted, spelled
+from pandaeval_otel.model import Trace
+
+_EXAMPLES = 1
+_MOST_LINES, _LONGEST = 12, 400
+"""An example shows so many lines, each of so many characters."""
+_END = 200
+"""So many last characters of instructions are shown: rules are added at their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOutcome:
+    """What metrics say of one faulty copy. ``noticed``: the metrics that fail it, each with whether it blames a span
+    that the fault touched; ``silent``: metrics that scored the original and give the copy no score; ``passed``: those
+    that still pass it."""
+
+    trace_id: str
+    what: str
+    noticed: Mapping[str, bool]
+    silent: tuple[str, ...]
+    passed: tuple[str, ...]
+    reasons: Mapping[str, str]
+    told: Callable[[], tuple[list[str], list[str]]]
+    """What the run told before and tells now, as far as it differs."""
+
+    @classmethod
+    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> CopyOutcome:
+        noticed: dict[str, bool] = {}
+        reasons: dict[str, str] = {}
+        for result in after:
+            if result.success is False:
+                named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
+                noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
+                reasons.setdefault(result.metric, result.finding.reason)
+        sure = {result.metric for result in before if result.outcome == "scored"}
+        still = {result.metric for result in after if result.outcome == "scored"}
+        passed = {result.metric for result in after if result.outcome == "scored" and result.success}
+        silent = tuple(sorted(sure - still))
+        still_passed = tuple(sorted(passed - {*noticed}))
+        told = partial(difference, original, planted.trace)
+        return cls(original.trace_id, planted.what, noticed, silent, still_passed, reasons, told)
+
+
+def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
+    """Returns the lines that only one of two states of a run has: what it was told, its calls, its error and its
+    answer."""
+    one, other = _lines(before), _lines(after)
+    left, right = [], []
+    for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind != "equal":
+            left += one[start:end]
+            right += other[begin:until]
+    return left[:_MOST_LINES], right[:_MOST_LINES]
+
+
+def _lines(trace: Trace) -> list[str]:
+    calls = [
+        cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
+    ]
+    told = [f"instructions: … {line}" for line in sorted({span.system[-_END:] for span in trace.spans if span.system})]
+    asked = [cut(f"user: {line}", _LONGEST) for turn in trace.turns for line in (turn.user or "").splitlines()]
+    error = [f"error: {trace.error}"] if trace.error else []
+    return [*told, *asked, *calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedShare:
+    """A share of copies: ``hits`` of ``n``, with Wilson's 95 % interval."""
+
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        return self.hits / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return wilson(self.hits / self.n, self.n, normal_quantile()) if self.n else None
+
+    def to_dict(self) -> dict[str, Any]:
+        low, high = self.interval or (None, None)
+        return {"hits": self.hits, "n": self.n, "share": self.value, "low": low, "high": high}
+
+
+class FaultTally:
+    """Counts the copies of one fault. ``refused``: why runs could not have the fault, counted."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.n = 0
+        self.refused: Counter[str] = Counter()
+        self.by_metric: Counter[str] = Counter()
+        self.silent: Counter[str] = Counter()
+        self.examples: list[dict[str, Any]] = []
+        self._noticed = self._blamed = self._could_not_tell = 0
+
+    def add(self, outcome: CopyOutcome) -> None:
+        """Counts one copy."""
+        self.n += 1
+        self._noticed += bool(outcome.noticed)
+        self._blamed += any(outcome.noticed.values())
+        self._could_not_tell += not outcome.noticed and bool(outcome.silent)
+        self.by_metric.update(outcome.noticed.keys())
+        self.silent.update(outcome.silent)
+        if len(self.examples) < _EXAMPLES:
+            left, right = outcome.told()
+            self.examples.append(
+                {
+                    "trace_id": outcome.trace_id,
+                    "what": outcome.what,
+                    "before": left,
+                    "after": right,
+                    "reasons": dict(outcome.reasons),
+                    "passed": list(outcome.passed),
+                }
+            )
+
+    @property
+    def noticed(self) -> NoticedShare:
+        """The share of copies that some metric fails."""
+        return NoticedShare(self._noticed, self.n)
+
+    @property
+    def blamed(self) -> NoticedShare:
+        """The share of noticed copies in which a metric blames a span that the fault touched."""
+        return NoticedShare(self._blamed, self._noticed)
+
+    @property
+    def could_not_tell(self) -> NoticedShare:
+        """The share of copies that no metric fails, and that one which scored the original gives no score."""
+        return NoticedShare(self._could_not_tell, self.n)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the copies should fail: not if telemetry alone is missing, where a metric that fails one raises a
+        false alarm."""
+        return self.fault.family != "telemetry"
+
+    @property
+    def right(self) -> NoticedShare:
+        """The share of copies with the right finding: :attr:`noticed` or, for telemetry, :attr:`could_not_tell`."""
+        return self.noticed if self.wrong else self.could_not_tell
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the counts as a JSON object."""
+        return {
+            "family": self.fault.family,
+            "text": self.fault.text,
+            "n": self.n,
+            "right": self.right.to_dict(),
+            "noticed": self.noticed.to_dict(),
+            "could_not_tell": self.could_not_tell.to_dict(),
+            "blamed": self.blamed.to_dict(),
+            "by_metric": {
+                metric: NoticedShare(hits, self.n).to_dict() for metric, hits in self.by_metric.most_common()
+            },
+            "silent": dict(self.silent.most_common()),
+            "not_applicable": dict(self.refused.most_common()),
+            "examples": self.examples,
+        }
+
+
+class Tally:
+    """Counts all faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``:
+    how many of them looked good."""
+
+    def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
+        self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
+        self.runs, self.good = runs, good
+        self.judge: Mapping[str, Any] | None = None
+        """What a judge says of some of the copies: :meth:`pandaeval_lab.drill.judged.JudgedSheet.to_dict`."""
+        self._flagged: Counter[str] = Counter()
+        self._scored: Counter[str] = Counter()
+
+    def untouched(self, results: Iterable[Result]) -> None:
+        """Counts what metrics say of one untouched run."""
+        failed: dict[str, bool] = {}
+        for result in results:
+            if result.outcome == "scored":
+                failed[result.metric] = failed.get(result.metric, False) or result.success is False
+        self._scored.update(failed.keys())
+        self._flagged.update(metric for metric, is_failed in failed.items() if is_failed)
+
+    @property
+    def flagged(self) -> dict[str, NoticedShare]:
+        """By metric, the share of untouched runs that it fails, of those that it scores."""
+        return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
+
+    def worst_first(self) -> list[tuple[str, FaultTally]]:
+        """Returns the faults by their share of right findings, lowest first, then those that no run could have."""
+        return sorted(
+            self.faults.items(),
+            key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON object with which a later drill can be compared."""
+        return {
+            "runs": self.runs,
+            "good": self.good,
+            "faults": {name: each.to_dict() for name, each in self.worst_first()},
+            "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
+            **({} if self.judge is None else {"judge": self.judge}),
+        }
+
+
+# Holds a drill against an earlier one: which metric notices credibly less of which fault.
+LEVEL = 0.05
+"""How often all comparisons together may report a drop where nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedLess:
+    """A metric that noticed more copies of a fault in the earlier drill."""
+
+    fault: str
+    metric: str
+    before: NoticedShare
+    now: NoticedShare
+
+    @property
+    def standard_score(self) -> float:
+        """The standard score of the difference of the two shares."""
+        pooled = (self.before.hits + self.now.hits) / (self.before.n + self.now.n)
+        error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / self.before.n + 1.0 / self.now.n))
+        return (self.before.hits / self.before.n - self.now.hits / self.now.n) / error if error else 0.0
+
+    @property
+    def told(self) -> str:
+        return (
+            f"{self.metric} noticed {self.before.hits} of {self.before.n} copies of {self.fault}, "
+            f"now {self.now.hits} of {self.now.n}"
+        )
+
+
+def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
+    """Finds the credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests,
+    which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
+    pairs = [
+        NoticedLess(
+            name, metric, NoticedShare(share["hits"], share["n"]), NoticedShare(found.by_metric[metric], found.n)
+        )
+        for name, told in before["faults"].items()
+        if (found := now.faults.get(name)) is not None and found.wrong and found.n
+        for metric, share in told["by_metric"].items()
+        if share["n"]
+    ]
+    limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
+    return [pair for pair in pairs if pair.standard_score > limit]

@@ -1,0 +1,11 @@
+"""Tries a model as a judge before it is trusted: runs whose verdicts are known, the same runs in other words and order,
+and runs that try to talk to the judge.
+
+Imports replay.
+"""
+
+from pandaeval_lab.judge_check.plan import METRIC, planned
+from pandaeval_lab.judge_check.questions import CheckRun, JudgeAwayError
+from pandaeval_lab.judge_check.sheet import Sheet, sheet
+
+__all__ = ["METRIC", "CheckRun", "JudgeAwayError", "Sheet", "planned", "sheet"]

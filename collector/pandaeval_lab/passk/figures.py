@@ -1,0 +1,254 @@
+"""What trials say: pass@k and pass^k of each case by three estimators, and of all cases together; and
+the results and words that they become."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.analysis.stats.pass_k import (
+    MODES,
+    Bounds,
+    PassEstimate,
+    SuiteEstimate,
+    bounds,
+    pass_at_k,
+    pass_pow_k,
+    suite_pass_at_k,
+    suite_pass_pow_k,
+)
+from pandaeval_collector.analysis.stats.session import assessment
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
+
+FEW = 30
+"""Below so many conversations a rate without its interval misleads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFigures:
+    """The figures of one case and ``k``: pass@k and pass^k by each estimator. ``at_bounds`` and ``pow_bounds``: the
+    range of the unbiased estimates, whatever the undetermined trials were. ``label``: the :func:`assessment` of the
+    plug-in estimates, as in its source; ``None`` for fewer than ``k`` determined trials, or where the intervals leave
+    the band: one trial that passed makes nothing reliable."""
+
+    case: CaseOutcomes
+    k: int
+    at: Mapping[str, PassEstimate]
+    pow: Mapping[str, PassEstimate]
+    at_bounds: Bounds
+    pow_bounds: Bounds
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFigures:
+    """The figures of all cases for one ``k``. ``label``: of the means over the cases that have ``k`` trials."""
+
+    k: int
+    at: SuiteEstimate
+    pow: SuiteEstimate
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything about one metric's trials. ``cases``: by k within each case; ``suite``: by k."""
+
+    trials: CaseTrials
+    cases: tuple[CaseFigures, ...]
+    suite: tuple[SuiteFigures, ...]
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """Writes what people should know before they believe the figures."""
+        cases = self.trials.cases
+        undetermined = sum(case.undetermined for case in cases)
+        if undetermined:
+            yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"
+        for each in self.suite:
+            if each.at.cases < each.at.of:
+                less = each.at.of - each.at.cases
+                yield f"k = {each.k}: {less} of {each.at.of} cases have fewer trials and are not in the mean"
+        if self.trials.per == "conversation" and len(cases) < FEW:
+            yield f"{len(cases)} conversations are fewer than {FEW}: a rate misleads, look at the intervals"
+        agents = sorted({agent for case in cases for agent in case.agents} - {""})
+        if len(agents) > 1:
+            yield f"trials of {len(agents)} agents are counted together: {', '.join(agents[:5])}"
+
+
+def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
+    """Computes all figures, for each of ``ks`` (1 or more)."""
+    suite = []
+    for k in ks:
+        at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
+        suite.append(SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power)))
+    return Figures(found, tuple(_of_case(case, k) for case in found.cases for k in ks), tuple(suite))
+
+
+def conversation(case: CaseOutcomes) -> dict[str, Any]:
+    """Returns the counts of a conversation, by the names of this mode's source: it is correct if all of its
+    interactions are; ``None`` while an undetermined one decides that."""
+    correct = None if case.undetermined and case.c == case.n else case.c == case.n
+    return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
+
+
+def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
+    n, c = case.n, case.c
+    at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
+    power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
+    label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
+    label = _sure(label, at["bayesian"], power["bayesian"])
+    return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
+
+
+def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
+    """Returns the label, unless an end of the intervals has another one."""
+    ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
+    return label if all(assessment(*end) == label for end in ends) else None
+
+
+# Figures as rows of tables.
+SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
+CASE_HEAD = (
+    *("trials", "passed", "undetermined", "k"),
+    *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
+)
+_NONE = "-"
+
+
+def between(value: float | None, low: float | None, high: float | None) -> str:
+    """Writes a share to the third digit, with its interval where there is one."""
+    told = _NONE if value is None else f"{value:.3f}"
+    return told if low is None or high is None else f"{told} ({low:.3f} to {high:.3f})"
+
+
+def worst_first(case: CaseOutcomes) -> tuple[float, str]:
+    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
+    return case.c / case.n if case.n else 2.0, case.id
+
+
+def suite_row(each: SuiteFigures) -> tuple[str, ...]:
+    """Writes how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
+    means = (between(of.mean, of.ci_low, of.ci_high) for of in (each.at, each.pow))
+    return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
+
+
+def case_row(each: CaseFigures) -> tuple[str, ...]:
+    """Writes the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
+    case = each.case
+    counts = map(str, (case.n, case.c, case.undetermined, each.k))
+    return (
+        cut(case.id, 200),
+        *counts,
+        *_three(each.at, each.at_bounds),
+        *_three(each.pow, each.pow_bounds),
+        _band(each.label),
+    )
+
+
+def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, str]:
+    low, high = bounds
+    left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
+    plug_in, unbiased = (between(of[mode].value, None, None) for mode in ("plug_in", "unbiased"))
+    by_bayes = of["bayesian"]
+    return plug_in, f"{unbiased}{left}", between(by_bayes.median, by_bayes.ci_low, by_bayes.ci_high)
+
+
+def _band(label: str | None) -> str:
+    return (label or _NONE).replace("_", " ")
+
+
+# Figures as results of level ``task``: one case over its trials.
+AT, POW = "pass_at_k", "pass_pow_k"
+_VERSION = "1"
+
+
+def task_results(found: Figures) -> Iterator[Result]:
+    """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
+    with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
+    trials = found.trials
+    settings = {"metric": trials.metric, "per": trials.per}
+    for each in found.cases:
+        case, agents = each.case, each.case.agents - {""}
+        made = f"{case.c} of {case.n} trials succeeded"
+        evidence = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
+        unit = Unit(
+            level="task",
+            id=case.id,
+            trace_id="",
+            span_id="",
+            session_id=case.id if trials.per == "conversation" else None,
+            agent=next(iter(agents)) if len(agents) == 1 else "",
+            evidence=hashlib.blake2b(evidence, digest_size=16).hexdigest(),
+        )
+        for metric, estimates, between in ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds)):
+            value, bayesian = estimates["unbiased"].value, estimates["bayesian"]
+            by_bayes = asdict(bayesian)
+            by_bayes["mean"] = by_bayes.pop("value")
+            about = {
+                "case": case.id,
+                **({"case_kind": case.kind} if case.kind else {}),
+                "k": each.k,
+                "n": case.n,
+                "c": case.c,
+                "undetermined": case.undetermined,
+                **settings,
+                "plug_in": estimates["plug_in"].value,
+                "unbiased": value,
+                "bayesian": by_bayes,
+                "bounds": list(between),
+            }
+            if trials.per == "conversation":  # under the names of its source, too
+                about |= conversation(case)
+                about |= {metric: value, f"{metric}_ci_low": bayesian.ci_low, f"{metric}_ci_high": bayesian.ci_high}
+            finding: Finding
+            if value is None:
+                why = f"{made}; k = {each.k} takes as many determined trials"
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+            else:
+                finding = Score(min(1.0, max(0.0, value)), made, about, label=each.label)
+            identity = Identity(f"task.{metric}", _VERSION, None, {"k": each.k, **settings})
+            origin = Origin(metric, identity, EvaluatorInfo("math", _VERSION), None)
+            yield from conclude(unit, [(origin, finding, 0.0)])
+
+
+def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
+    """Makes :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of ``ks`` that some case has
+    as many trials for; nothing where no case was tried twice."""
+    if not correct:
+        return
+    found = trials(correct)
+    most = max(len(case.trials) for case in found.cases)
+    if most > 1:
+        yield from task_results(figures(found, [k for k in ks if k <= most]))
+
+
+def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
+    """Makes results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
+    for each in found.suite:
+        for metric, estimate in ((AT, each.at), (POW, each.pow)):
+            yield {
+                "metric": metric,
+                "level": "task",
+                "outcome": "unscored" if estimate.value is None else "scored",
+                "score": estimate.value,
+                "label": each.label,
+                "metadata": {
+                    "case": None,
+                    "k": each.k,
+                    "metric": found.trials.metric,
+                    "per": found.trials.per,
+                    "cases": estimate.cases,
+                    "of": estimate.of,
+                    "mean": estimate.mean,
+                    "ci_low": estimate.ci_low,
+                    "ci_high": estimate.ci_high,
+                    "method": estimate.method,
+                },
+            }

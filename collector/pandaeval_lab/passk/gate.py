@@ -1,0 +1,146 @@
+"""The regression gate: trials of now against those of a baseline, over the same cases.
+
+It fails for one of four reasons: the drop is larger than chance explains; it is larger than was allowed; a case of kind
+``regression`` that passed all trials of the baseline fails all of now, which chance does not explain either; or too
+little of the baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
+
+The first and the third reason share the level, so that the gate as a whole keeps it. A case breaks by chance where all
+successes of an urn fall on the trials before: once in as many times as there are ways to choose these. Their sum over
+the cases that have as many successes as trials before bounds how often any of them does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pandaeval_collector.analysis.stats.paired import Drop, drop
+from pandaeval_collector.base.errors import UserError
+from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
+
+LEVEL = 0.05
+BROKEN_SHARE = 0.2
+"""The share of the level for regression cases that break; the rest is for the drop."""
+FEWEST = 3
+"""A case can only break with at least so many trials in the baseline."""
+_SHOWN = 5
+_BROKE = "passed every trial of the baseline and fails every one now"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The limits of the gate. ``level``: its rate of false alarms in all, 0..1. ``max_drop``: the largest mean drop
+    (0..1) that passes; ``None``: any drop that chance may explain. ``max_missing``: the largest share, 0..1, of the
+    baseline's cases without a determined trial now, and of undetermined trials now at its other cases."""
+
+    level: float = LEVEL
+    max_drop: float | None = None
+    max_missing: float = 0.2
+
+
+@dataclass(slots=True)
+class GateVerdict:
+    """The outcome of the gate. ``broken``: regression cases that passed all and fail all now, beyond chance;
+    ``doubtful``: those that chance may explain; ``missing``: cases of the baseline without a determined trial now;
+    ``new``: cases that the baseline lacks; ``undetermined`` of ``tried``: trials now at the compared cases.
+    ``failures``: a sentence for each reason why the gate fails; ``share``: of the level, for the drop."""
+
+    metric: str
+    drop: Drop | None
+    broken: list[str]
+    missing: list[str]
+    new: list[str]
+    undetermined: int = 0
+    tried: int = 0
+    failures: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+    share: float = 1.0
+
+    @property
+    def notice(self) -> str:
+        """A sentence about the ``doubtful`` cases, which do not fail the gate; ``""`` without any."""
+        return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+    @property
+    def told(self) -> str:
+        """A sentence about the size of the drop."""
+        if self.drop is None:
+            return "no case has a determined trial in both"
+        found = self.drop.difference
+        between = f" (95 % interval {found.low:+.3f} to {found.high:+.3f})" if found.low is not None else ""
+        informed = f"{self.drop.informative} of {found.n} cases had both successes and failures"
+        return f"{self.metric} against the baseline: {found.mean:+.3f}{between}, p = {self.drop.p:.4f}; {informed}"
+
+
+def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
+    """Compares trials with those of a baseline. Raises ``UserError`` where the two were counted by different
+    metrics."""
+    if (before.metric, before.per) != (now.metric, now.per):
+        raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
+    past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
+    both = [(past[name], present[name]) for name in sorted(past.keys() & present.keys())]
+    broke = [new.id for old, new in both if _is_kept(old, new) and old.c == old.n and new.c == 0]
+    credible = _credible(both, rules.level * BROKEN_SHARE)
+    verdict = GateVerdict(
+        now.metric,
+        drop([(old.n, old.c) for old, _ in both], [(new.n, new.c) for _, new in both]),
+        [name for name in broke if name in credible],
+        sorted(past.keys() - present.keys()),
+        sorted(present.keys() - past.keys()),
+        sum(new.undetermined for _, new in both),
+        sum(len(new.trials) for _, new in both),
+        doubtful=[name for name in broke if name not in credible],
+        share=1.0 - BROKEN_SHARE if credible else 1.0,
+    )
+    verdict.failures = list(_failures(verdict, rules, len(past)))
+    return verdict
+
+
+def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
+    return "regression" in (old.kind, new.kind)
+
+
+def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
+    """Returns the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
+    ``level``. Chooses them by their sums of trials and successes, not by how these fall on before and now."""
+    could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
+    chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
+    found: set[str] = set()
+    for chance, name in chances:
+        level -= chance
+        if level < 0.0:
+            break
+        found.add(name)
+    return found
+
+
+def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
+    if verdict.broken:
+        yield f"{_BROKE}: {first_of(verdict.broken)}"
+    found = verdict.drop
+    if found is None:
+        yield "nothing can be compared: no case has a determined trial in both"
+        return
+    mean = found.difference.mean
+    level = rules.level * verdict.share
+    if mean < 0.0 and found.p <= level:
+        yield f"the drop of {-mean:.3f} is more than chance explains (p = {found.p:.4f}, level {level:g})"
+    if rules.max_drop is not None and -mean > rules.max_drop + 1e-9:
+        yield f"the drop of {-mean:.3f} is larger than {rules.max_drop:g} (gates.baseline.max_drop)"
+    if len(verdict.missing) > rules.max_missing * cases:
+        lost = first_of(verdict.missing)
+        yield f"{len(verdict.missing)} of {cases} cases of the baseline have no determined trial now: {lost}"
+    if verdict.undetermined > rules.max_missing * verdict.tried:
+        untold = f"{verdict.undetermined} of {verdict.tried} trials at the compared cases"
+        yield f"{untold} could not be graded, more than gates.max_unscored allows: whatever they hide is in no rate"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Writes the first five names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,220 @@
+"""Reads stored telemetry: OTLP/JSON lines or length-delimited protobuf, plain or compressed, traces and logs; and what
+Jaeger and Tempo answer.
+
+A file is read request by request, so memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from pandaeval_collector.base.untrusted.given_files import open_given
+from pandaeval_lab.replay.jaeger_json import from_envelope, from_jaeger
+from pandaeval_otel.wire.fragments import MalformedOtlpError
+from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
+from pandaeval_otel.wire.splitting import split_logs, split_traces
+
+MAX_REQUEST_BYTES = 256 << 20
+_REQUEST_TAG = b"\x0a"
+_BYTE_ORDER = b"\xef\xbb\xbf"
+_UNFINISHED = b"{[,:"
+"""The last bytes of a first line by which its document goes on in the next one."""
+_NEITHER, _LOOK = "neither OTLP/JSON lines nor length-delimited OTLP protobuf", 4096
+_OPENERS: dict[bytes, Callable[[io.BufferedReader], object]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda raw: zstandard.ZstdDecompressor().stream_reader(raw),
+    b"BZh": bz2.BZ2File,
+}
+"""What decompresses a file, by its first bytes."""
+
+
+class UnusableInputError(Exception):
+    """A file from which nothing can be read; the message names it, what is wrong and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One export request of a file: protobuf bytes, and whether they are log records."""
+
+    logs: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A part of a file that could not be read: its place and why."""
+
+    place: str
+    reason: str
+
+
+class Input:
+    """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars;
+    ``notes``: what people should be told once the file is read."""
+
+    notes: Sequence[str] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name, self.size = name, 0
+        if name == "-":
+            self._raw: BinaryIO = sys.stdin.buffer
+            return
+        path = Path(name)
+        if path.is_dir():
+            raise UnusableInputError(f"{name}: is a directory; give files, for instance {name}/*.jsonl")
+        try:
+            self._raw = open_given(path)
+        except OSError as error:
+            cure = (
+                "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
+            )
+            raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
+        self.size = path.stat().st_size
+
+    @property
+    def read_bytes(self) -> int:
+        try:
+            return self._raw.tell()
+        except (OSError, ValueError):
+            return 0
+
+    def close(self) -> None:
+        """Closes the file unread."""
+        self._raw.close()
+
+    def requests(self) -> Iterator[Request | BadLine]:
+        """Yields every request, or a :class:`BadLine` for one that is unreadable. Raises
+        :class:`UnusableInputError`."""
+        with self._raw:
+            raw = self._raw
+            stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+            head = stream.peek(6)[:6]
+            if opener := next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None):
+                stream = io.BufferedReader(cast(io.RawIOBase, opener(stream)))
+            try:
+                if stream.peek(3)[:3] == _BYTE_ORDER:
+                    stream.read(3)
+                blank_lines = 0
+                while (head := stream.peek(64)[:64]) and not head.strip() and len(head) > 1:
+                    blank_lines += stream.read(len(head)).count(b"\n")
+                if not head.strip():
+                    raise UnusableInputError(f"{self.name}: the file is empty")
+                # Protobuf may begin with a line feed too, but control characters follow soon.
+                if head.lstrip()[:1] in (b"{", b"[") and _are_words(head):
+                    yield from _json_lines(stream, self.name, blank_lines)
+                else:
+                    yield from _protobuf(stream, self.name)
+            except (EOFError, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile, OSError) as error:
+                yield BadLine(self.name, f"the compressed data ends early or is damaged: {error}")
+
+
+def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
+    """Yields one request a line; a file that is one document over many lines, or an array of requests, is read whole.
+    ``number``: of lines before."""
+    first = True
+    while line := stream.readline(MAX_REQUEST_BYTES):
+        number += 1
+        text = line.strip()
+        if not text:
+            continue
+        begins, first = first, False
+        if begins and text[-1] in _UNFINISHED:
+            yield from _document(line + stream.read(MAX_REQUEST_BYTES), name)
+            return
+        yield from _document(text, f"{name}:{number}")
+
+
+def _document(text: bytes, place: str) -> Iterator[Request | BadLine]:
+    try:
+        decoded = decode_json(text)
+    except BadOtlp as error:
+        yield BadLine(place, str(error))
+        return
+    for document in decoded if isinstance(decoded, list) else [decoded]:
+        if not isinstance(document, dict):
+            yield BadLine(place, "not an OTLP request (a JSON object with resourceSpans or resourceLogs)")
+            continue
+        try:
+            has_spans = "resourceSpans" in document or "resource_spans" in document
+            has_logs = "resourceLogs" in document or "resource_logs" in document
+            if has_spans:
+                yield Request(False, traces_from_json(document).SerializeToString())
+            if has_logs:
+                yield Request(True, logs_from_json(document).SerializeToString())
+            if has_spans or has_logs:
+                continue
+            if other := from_jaeger(document) or from_envelope(document):
+                yield Request(False, traces_from_json(other).SerializeToString())
+            elif "resourceMetrics" not in document and "resource_metrics" not in document:
+                yield BadLine(place, "no OTLP traces or logs here (expected resourceSpans or resourceLogs)")
+        except BadOtlp as error:
+            yield BadLine(place, str(error))
+
+
+def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
+    """Yields requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
+    varint (protobuf's own convention); a file that is one request without any length will do too."""
+    if stream.peek(1)[:1] == _REQUEST_TAG:
+        # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
+        yield _classified(stream.read(MAX_REQUEST_BYTES), name)
+        return
+    number = 0
+    while head := stream.read(4):
+        number += 1
+        size, skip = _length(head)
+        if not 0 < size <= MAX_REQUEST_BYTES:
+            yield BadLine(f"{name}: request {number}", _NEITHER)
+            return
+        begun = head[skip:]
+        data = begun + stream.read(size - len(begun))
+        if len(data) < size:
+            why = _NEITHER if number == 1 and _are_words(head + data[:_LOOK]) else "the file ends early"
+            yield BadLine(f"{name}: request {number}", why)
+            return
+        yield _classified(data, f"{name}: request {number}")
+
+
+def _are_words(data: bytes) -> bool:
+    """Returns whether bytes are text and no protobuf, which has control characters among its first bytes."""
+    return all(byte >= 32 or byte in b"\t\r\n" for byte in data)
+
+
+def _length(head: bytes) -> tuple[int, int]:
+    """Reads the length that stands in front of a request, and how many bytes the length takes; 0 for nonsense."""
+    if head[0] == 0 and len(head) == 4:
+        return int.from_bytes(head, "big"), 4
+    size = shift = 0
+    for index, byte in enumerate(head):
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return size, index + 1
+        shift += 7
+    return 0, 0
+
+
+def _classified(data: bytes, place: str) -> Request | BadLine:
+    """Finds out whether a request holds spans or log records: only one of them has ids in the right places."""
+    try:
+        spans = split_traces(data)
+        if spans.decoded > spans.rejected:
+            return Request(False, data)
+    except MalformedOtlpError as error:
+        problem = str(error)
+    else:
+        problem = spans.message or "no spans in it"
+    try:
+        logs = split_logs(data)
+    except MalformedOtlpError:
+        return BadLine(place, problem)
+    return Request(True, data) if logs.decoded > logs.rejected else BadLine(place, problem)

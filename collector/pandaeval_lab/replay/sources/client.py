@@ -1,0 +1,268 @@
+"""Questions to a query API: JSON over HTTP, with errors that say what to do.
+
+What answers may be broken or hostile: bytes are counted as they are decompressed, the whole of an answer has a
+deadline, and one that would take too much memory as objects is not parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
+from pandaeval_collector.base.untrusted.json_size import parsed_size
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.receivers import Refusal
+from pandaeval_collector.receivers._inflate import inflater_for
+from pandaeval_lab.replay.files import UnusableInputError
+from pandaeval_lab.replay.sources.address import StoreAddress
+from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, traces_from_json
+
+_TENANT = {"jaeger": "x-tenant", "tempo": "x-scope-orgid"}
+"""The header that names the tenant of a store with several."""
+MOST_BYTES = 64 << 20
+"""Most bytes of one answer, before as well as after decompression."""
+_MOST_PARSED = 512 << 20
+"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
+TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
+_LARGE_BYTES = 8 << 20
+_DEADLINE_S = 120.0
+"""Seconds for all of an answer."""
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_AGAIN = frozenset({429, 502, 503, 504})
+_TRIES = 3
+_LONGEST_WAIT_S = 10.0
+_STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""Errors that reading an answer of another form raises."""
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+def newest_first(
+    since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
+) -> Iterator[tuple[T, bool]]:
+    """Yields everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a
+    window, and whether that is all of it; if it is not, the later half is asked for instead, down to ``least``, below
+    which what came is given as it is, with ``False``. What lies on the border of two windows may come twice."""
+    end, width = until, until - since
+    while end > since:
+        begin = max(since, end - width)
+        found, whole = ask(begin, end)
+        if not whole and end - begin > least:
+            width = max(least, (end - begin) // 2)
+            continue
+        yield found, whole
+        end, width = begin, width * 2
+
+
+@dataclass(frozen=True, slots=True)
+class OneTrace:
+    """A trace as it is kept until it is scored. ``start_ns``: Unix nanoseconds, 0 where unknown; ``data``: the request
+    as protobuf; ``problem``: why there is none."""
+
+    start_ns: int
+    data: bytes
+    problem: str = ""
+
+
+def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
+    """Splits a document into a request for each trace, by its id in hex, the one that started last first; resources and
+    scopes are repeated where several traces share them. Raises ``TypeError``, ``KeyError``, ``AttributeError`` or
+    ``ValueError`` for what is no OTLP."""
+    found: dict[str, list[Json]] = {}
+    starts: dict[str, int] = {}
+    for resource in document["resourceSpans"]:
+        for scope in resource.get("scopeSpans") or ():
+            shares: dict[str, list[Json]] = {}
+            for span in scope.get("spans") or ():
+                id_, start = str(span["traceId"]).lower(), int(span.get("startTimeUnixNano") or 0)
+                shares.setdefault(id_, []).append(span)
+                starts[id_] = min(start, starts.get(id_, start))
+            for id_, spans in shares.items():
+                found.setdefault(id_, []).append({**resource, "scopeSpans": [{**scope, "spans": spans}]})
+    traces: dict[str, OneTrace] = {}
+    for id_ in sorted(found, key=starts.__getitem__, reverse=True):
+        try:
+            data = traces_from_json({"resourceSpans": found.pop(id_)}).SerializeToString()
+            traces[id_] = OneTrace(starts[id_], data)
+        except BadOtlp as error:
+            traces[id_] = OneTrace(starts[id_], b"", str(error))
+    return traces
+
+
+class AnswerTooLargeError(Exception):
+    """An answer is larger than :data:`MOST_BYTES`, or would take too much memory as objects: ask for less at a time."""
+
+
+class MissingError(Exception):
+    """The API has nothing at this path (404). ``told``: whether the API itself says so, in JSON."""
+
+    def __init__(self, told: bool) -> None:
+        super().__init__("404")
+        self.told = told
+
+
+class NoJsonError(Exception):
+    """The answer is no JSON: it comes from a page for people, or another program."""
+
+
+class StoreClient:
+    """Asks one trace store. A context manager; safe from several threads."""
+
+    def __init__(self, place: StoreAddress) -> None:
+        """Raises :class:`UnusableInputError` where the token's variable is not set."""
+        self._place = place
+        headers = {"accept": "application/json"} | ({_TENANT[place.kind]: place.tenant} if place.tenant else {})
+        auth: httpx.Auth | None = None
+        if place.token_env:
+            token = os.environ.get(place.token_env, "").strip()
+            if not token:
+                raise place.told(f"the variable {place.token_env} (token_env) is not set")
+            if place.user:
+                auth = httpx.BasicAuth(place.user, token)
+            else:
+                headers["authorization"] = f"Bearer {token}"
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._late = threading.Event()
+        self._parsing = threading.RLock()
+        # A proxy for the internet knows no store on this machine.
+        self._client = httpx.Client(
+            base_url=_url(place),
+            headers=headers | {"accept-encoding": "gzip, identity"},
+            auth=auth,
+            timeout=_TIMEOUT,
+            trust_env=not is_loopback(_url(place).host),
+            # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
+            verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
+        """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only
+        one is there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
+        :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right, or an answer that
+        ``read`` cannot read."""
+        with ExitStack() as turn:
+            for attempt in range(_TRIES):
+                status, body, wait = self._once(path, parameters or {}, turn)
+                if status not in _AGAIN or attempt == _TRIES - 1:
+                    break
+                time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
+            if status == 200:
+                turn.enter_context(self._parsing)
+                return self._read(body, read)
+        if status == 404:
+            raise MissingError(body.lstrip()[:1] == b"{")
+        told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
+        if status in (401, 403):
+            cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"
+            raise self._place.told(f"{self._place.url} refused ({status}): {cure}")
+        raise self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
+
+    def _read(self, body: bytes, read: Callable[[dict[str, Any]], T]) -> T:
+        try:
+            found = decode_json(body)
+        except BadOtlp as error:
+            raise NoJsonError from error
+        if not isinstance(found, dict):
+            raise NoJsonError
+        try:
+            return read(found)
+        except _STRANGE as error:
+            kind, told = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
+            raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {told}") from error
+
+    def _once(self, path: str, parameters: Mapping[str, str | int], turn: ExitStack) -> tuple[int, bytes, float | None]:
+        """Asks once; returns status, body and seconds to wait. ``turn``: gets this thread's turn to parse where the
+        answer is large, so that there is one of those at a time."""
+        request = self._client.build_request("GET", path, params=dict(parameters), extensions={"trace": self._trace})
+        # Cuts the connections when an answer takes too long: timeouts count from byte to byte.
+        timer = threading.Timer(_DEADLINE_S, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            with closing(self._client.send(request, stream=True)) as answer:
+                body = self._body(answer, turn)
+            timer.cancel()
+            if self._late.is_set():  # a cut body without a length seems to be complete
+                raise self._too_late()
+            after = answer.headers.get("retry-after", "")
+            return answer.status_code, body, float(after) if after.isdecimal() else None
+        except Refusal as error:
+            raise self._place.told(f"{self._place.url} answered what cannot be read: {error}") from error
+        except httpx.TimeoutException as error:
+            cure = "see whether it is busy, or ask for less with since= and limit="
+            raise self._place.told(
+                f"{self._place.url} did not answer in time ({type(error).__name__}): {cure}"
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            if self._late.is_set():
+                raise self._too_late() from error
+            cure = (
+                f"see whether it runs and the port is that of its query API (+https in front of :// for TLS): {error}"
+            )
+            raise self._place.told(f"{self._place.url} cannot be asked; {one_printable_line(cure)}") from error
+        finally:
+            timer.cancel()
+
+    def _body(self, answer: httpx.Response, turn: ExitStack) -> bytes:
+        """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
+        was not asked for, or a damaged body."""
+        inflater = inflater_for(answer.headers.get("content-encoding", ""))
+        body = bytearray()
+        arrived, weight, alone = 0, 0, False
+        for part in answer.iter_raw():
+            arrived += len(part)
+            for piece in inflater.feed(part):
+                body += piece
+                weight += parsed_size(piece)
+                if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
+                    raise AnswerTooLargeError
+            if len(body) > _LARGE_BYTES and not alone:
+                turn.enter_context(self._parsing)
+                alone = True
+        inflater.finish()
+        return bytes(body)
+
+    def _too_late(self) -> UnusableInputError:
+        cure = "ask for less with since= and limit="
+        return self._place.told(f"{self._place.url} took more than {_DEADLINE_S:g} s for an answer: {cure}")
+
+    def _cut(self) -> None:
+        self._late.set()
+        for each in [*self._sockets]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _trace(self, event: str, about: Mapping[str, Any]) -> None:
+        """Keeps the sockets of connections: a plain one, and the one that TLS makes of it."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets.add(about["return_value"].get_extra_info("socket"))
+
+
+def _url(place: StoreAddress) -> httpx.URL:
+    """Makes the URL of a store. Raises :class:`UnusableInputError` for a name that no host can have."""
+    try:
+        url = httpx.URL(place.url)
+        assert url.host is not None  # httpx reads the host only now, and may raise
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
+    return url

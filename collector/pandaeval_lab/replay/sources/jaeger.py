@@ -1,0 +1,148 @@
+"""Traces from Jaeger: by its v3 API, which answers OTLP/JSON (Jaeger 2 and late versions of 1), else by that of its
+pages.
+
+The latter rounds times to microseconds and knows no lists in attributes, so that results about its traces have ids of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pandaeval_lab.replay.jaeger_json import from_envelope, from_jaeger
+from pandaeval_lab.replay.sources.address import StoreAddress
+from pandaeval_lab.replay.sources.client import (
+    TOO_LARGE,
+    AnswerTooLargeError,
+    MissingError,
+    NoJsonError,
+    OneTrace,
+    StoreClient,
+    by_trace,
+    newest_first,
+)
+
+_PAGE = 100
+_MOST_AT_ONCE = 400
+"""Most traces of several services that are held at a time."""
+_LEAST_NS = 1_000_000
+_OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
+"""Services that trace themselves, in Jaeger as it comes and in the collector's output."""
+_MOST_HELD = 128 << 20
+"""Most bytes of such traces that are held at a time."""
+_MOST_SERVICES = 10_000
+Found = dict[str, OneTrace]
+
+
+class Jaeger:
+    """Asks a Jaeger at one address."""
+
+    def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
+        self._place, self._asking = place, asking
+        self._v3 = True
+
+    def pages(self) -> Iterator[tuple[Found, bool]]:
+        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        Raises :class:`UnusableInputError`."""
+        there = self._services()
+        if self._place.traces:
+            for id_ in self._place.traces:
+                path, asked = ("/api/v3/traces", "raw_traces") if self._v3 else ("/api/traces", "raw")
+                try:
+                    yield self._ask(f"{path}/{id_}", {asked: "true"}), True
+                except MissingError:
+                    yield {}, True
+                except AnswerTooLargeError as error:
+                    raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
+            return
+        if self._place.service and self._place.service not in there:
+            shown = ", ".join(sorted(there)[:20])
+            known = f"there are {shown}" if shown else "it knows no service at all"
+            raise self._place.told(f"there is no service {self._place.service}; {known}")
+        if not self._place.service and len(there) > _MOST_SERVICES:
+            raise self._place.told(f"it has more than {_MOST_SERVICES:,} services: name one with service=")
+        services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
+        window = self._place.since_ns, self._place.until_ns
+        yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
+
+    def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        """Reads what lies in a window, of all services together: the newest traces are the newest of any. A window that
+        one service does not answer as a whole, or that holds too much at once, is made smaller by the caller."""
+        found: Found = {}
+        whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
+        for service in services:
+            page, all_of_it = self._page(service, since_ns, until_ns)
+            found |= page
+            whole = whole and all_of_it
+            held = sum(len(each.data) for each in found.values())
+            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE or held > _MOST_HELD):
+                return {}, False
+            if held > _MOST_HELD:
+                raise self._place.told(f"more than {_MOST_HELD >> 20} MiB at one moment: name a service with service=")
+        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
+
+    def _services(self) -> list[str]:
+        """Lists services, and finds out which API there is: without v3, Jaeger answers with its page, or not at all."""
+        for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
+            self._v3 = path == "/api/v3/services"
+
+            def names(answer: dict[str, Any], key: str = key) -> list[str]:
+                return [str(name) for name in answer.get(key) or ()]
+
+            try:
+                return self._asking.get(path, None, names)
+            except (MissingError, NoJsonError):
+                continue
+            except AnswerTooLargeError as error:
+                raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
+        raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
+
+    def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
+        operation = (self._place.own or {}).get("operation", "")
+        asked: dict[str, str | int]
+        if self._v3:
+            path, asked = (
+                "/api/v3/traces",
+                {
+                    "query.service_name": service,
+                    "query.start_time_min": _rfc3339(since_ns),
+                    "query.start_time_max": _rfc3339(until_ns),
+                    "query.num_traces": _PAGE,
+                    "query.raw_traces": "true",
+                },
+            )
+        else:
+            times = {"start": since_ns // 1000, "end": until_ns // 1000}
+            path, asked = "/api/traces", {"service": service, **times, "limit": _PAGE, "raw": "true"}
+        if operation:
+            asked["query.operation_name" if self._v3 else "operation"] = operation
+        try:
+            found = self._ask(path, asked)
+        except MissingError:  # in v3 the word for "none"
+            return {}, True
+        except AnswerTooLargeError as error:
+            if until_ns - since_ns <= _LEAST_NS:
+                raise self._place.told(
+                    f"a trace is too large ({TOO_LARGE}): leave it out with since= or until="
+                ) from error
+            return {}, False
+        return found, len(found) < _PAGE
+
+    def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
+        try:
+            return self._asking.get(path, parameters, self._read)
+        except NoJsonError as error:
+            raise self._place.told(f"what {self._place.url} answered is no JSON, or nests too deep") from error
+
+    def _read(self, answer: dict[str, Any]) -> Found:
+        document = from_envelope(answer) if self._v3 else from_jaeger(answer)
+        if document is None and answer.get("errors"):
+            raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
+        return {} if document is None else by_trace(document)
+
+
+def _rfc3339(time_ns: int) -> str:
+    seconds, rest = divmod(time_ns, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

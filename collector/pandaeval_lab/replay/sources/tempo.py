@@ -1,0 +1,104 @@
+"""Traces from Tempo: searched by TraceQL, then fetched one by one as OTLP/JSON (v2 of its API, else v1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pandaeval_lab.replay.jaeger_json import from_envelope
+from pandaeval_lab.replay.sources.address import StoreAddress
+from pandaeval_lab.replay.sources.client import (
+    TOO_LARGE,
+    AnswerTooLargeError,
+    MissingError,
+    NoJsonError,
+    OneTrace,
+    StoreClient,
+    by_trace,
+    newest_first,
+)
+
+_PAGE = 200
+_SECOND_NS = 10**9
+_AT_ONCE = 4
+Found = dict[str, OneTrace]
+
+
+class Tempo:
+    """Asks a Tempo at one address."""
+
+    def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
+        self._place, self._asking = place, asking
+        self._v2 = True
+        self._known: set[str] = set()
+
+    def pages(self) -> Iterator[tuple[Found, bool]]:
+        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        Raises :class:`UnusableInputError`."""
+        if self._place.traces:
+            yield from ((found, True) for found in self._fetched(list(self._place.traces)))
+            return
+        # Tempo's search knows whole seconds.
+        since, until = self._place.since_ns // _SECOND_NS, -(-self._place.until_ns // _SECOND_NS)
+        for ids, whole in newest_first(since, until, 1, self._search):
+            new = [id_ for id_ in ids if id_ not in self._known]
+            self._known.update(new)
+            for found in self._fetched(new):
+                yield found, True
+            if not whole:
+                yield {}, False
+
+    def _search(self, since: int, until: int) -> tuple[list[str], bool]:
+        of_service = f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
+        query = (self._place.own or {}).get("q") or of_service
+        asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
+
+        def hits(answer: dict[str, Any]) -> list[str]:
+            newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
+            return [str(hit["traceID"]).lower().zfill(32) for hit in newest]  # Tempo leaves out zeros in front
+
+        try:
+            ids = self._asking.get("/api/search", asked, hits)
+            return ids, len(ids) < _PAGE
+        except (MissingError, NoJsonError) as error:
+            raise self._place.told(
+                f"{self._place.url} is no query API of Tempo (its port is 3200, as a rule)"
+            ) from error
+        except AnswerTooLargeError as error:
+            if until - since <= 1:
+                raise self._place.told(f"what it found in a second is too large ({TOO_LARGE})") from error
+            return [], False
+
+    def _fetched(self, ids: list[str]) -> Iterator[Found]:
+        """Yields some traces at a time, in order, so that no more of them are in memory."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pandaeval-tempo") as threads:
+            for at in range(0, len(ids), _AT_ONCE):
+                yield from threads.map(self._one, ids[at : at + _AT_ONCE])
+
+    def _one(self, id_: str) -> Found:
+        """Fetches a trace; nothing for one that is gone."""
+        if self._v2:
+            try:
+                return self._read(id_, f"/api/v2/traces/{id_}")
+            except (MissingError, NoJsonError):
+                pass  # it is not there, or v2 is not
+        try:
+            found = self._read(id_, f"/api/traces/{id_}")
+        except MissingError:
+            return {}
+        except NoJsonError as error:
+            raise self._place.told(f"what {self._place.url} answered for trace {id_} is no JSON") from error
+        self._v2 = False
+        return found
+
+    def _read(self, id_: str, path: str) -> Found:
+        def spans(answer: dict[str, Any]) -> Found:
+            document = from_envelope(answer)
+            return {} if document is None else by_trace(document)
+
+        try:
+            return self._asking.get(path, None, spans)
+        except AnswerTooLargeError as error:
+            raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error

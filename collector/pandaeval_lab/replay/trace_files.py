@@ -1,0 +1,183 @@
+"""The traces of files: put into a store, in normal form or to be scored.
+
+All traces close at the end of the input and come in order of their start, so the order in the files does not matter.
+Memory does not grow with the input: spans wait on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
+from pandaeval_collector.pipeline.line.understanding import with_session
+from pandaeval_collector.runs.replay import BATCH, batches
+from pandaeval_collector.store import Chunk, Store
+from pandaeval_lab.replay.files import BadLine, Request
+from pandaeval_otel.assembly import CloseRules, DueTrace
+from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.session import may_be_linked
+from pandaeval_otel.wire.fragments import MalformedOtlpError
+from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
+
+
+@dataclass(slots=True)
+class Read:
+    """Counts what was read of the input, and keeps the first ten problems with their places."""
+
+    requests: int = 0
+    items: int = 0
+    stored_bytes: int = 0
+    bad: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def problem(self, text: str) -> None:
+        self.bad += 1
+        if len(self.problems) < 10:
+            self.problems.append(text)
+
+
+class TraceFiles:
+    """Reads any number of inputs: :meth:`add` each request, then read :meth:`traces`, or have them scored by
+    :func:`pandaeval_collector.runs.replay.replay`. A context manager."""
+
+    def __init__(
+        self,
+        rules: CloseRules | None = None,
+        *,
+        store: Store | None = None,
+        wants: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        """``rules``: the size limits of traces. ``store`` is used in place of a temporary one and stays open; undecided
+        traces in it count as read. ``wants`` says by a trace's id whether it is read."""
+        self.read = Read()
+        self._own = contextlib.ExitStack()
+        if store is None:
+            folder = self._own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-"))
+            store = Store(Path(folder), durability="off", max_bytes=1 << 40)
+            self._own.callback(store.close)
+        self.store = store
+        self.rules, self._wants = rules or CloseRules(), wants
+        self._waiting: list[Chunk] = []
+        self._linked: set[bytes] = set()
+        """Ids of traces that may continue others."""
+
+    def __enter__(self) -> TraceFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._own.close()
+
+    def add(self, request: Request | BadLine) -> None:
+        """Takes in one request. Counts a bad one and notes its problem; the others are not affected."""
+        if isinstance(request, BadLine):
+            self.read.problem(f"{request.place}: {request.reason}")
+            return
+        try:
+            split = split_logs(request.data) if request.logs else split_traces(request.data)
+        except MalformedOtlpError as error:
+            self.read.problem(str(error))
+            return
+        if split.rejected:
+            self.read.problem(split.message)
+        self.read.requests += 1
+        self.read.items += split.decoded
+        for fragment in split.fragments:
+            if self._wants is not None and not self._wants(fragment.trace_id):
+                continue
+            chunk = Chunk(
+                self.store.next_chunk_id(),
+                fragment.trace_id,
+                fragment.logs,
+                len(fragment.items),
+                fragment.start_ns,
+                fragment.chunk,
+            )
+            self._waiting.append(chunk)
+            self.read.stored_bytes += len(fragment.chunk)
+            if may_be_linked(fragment.chunk):
+                self._linked.add(fragment.trace_id)
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def add_all(self, requests: Iterable[Request | BadLine]) -> None:
+        """Takes in requests; see :meth:`add`."""
+        for request in requests:
+            self.add(request)
+
+    def waiting(self) -> int:
+        """Returns how many traces were read and not scored, those without agents included."""
+        self._flush()
+        return sum(1 for _ in self.store.reads.traces_by_start())
+
+    def contents(self, trace_id: str) -> Sequence[Part]:
+        """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
+        return self.store.reads.contents(bytes.fromhex(trace_id))
+
+    def traces(self) -> Iterator[Trace]:
+        """Yields every trace in normal form by start time, unscored, those without agents included."""
+        chains = self.chains()
+        for trace in self._built(self._due(), self.read.problem):
+            session = chains.session(trace.session_id, Link.of(trace))
+            yield trace if session is None or session == trace.session_id else with_session(trace, session)
+
+    def chains(self) -> Forward:
+        """Reads ahead to find which trace continues which: the first trace of a chain does not tell."""
+        self._flush()
+        some = (each for each in self._due() if each.trace_id in self._linked)
+        return Forward(Link.of(trace) for trace in self._built(some, lambda _: None)) if self._linked else Forward(())
+
+    def due(self) -> Iterator[Sequence[DueTrace]]:
+        """Yields the traces in batches, by start time."""
+        self._flush()
+        return batches(self._due())
+
+    def closing(self, touched: Collection[str]) -> Collection[str]:
+        """Returns the sessions that are over: all."""
+        return touched
+
+    def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
+        """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
+        for each in due:
+            try:
+                trace = stored(self.store.reads, each.chunks, closing_of(each)).trace
+            except (ValueError, DecodeError) as error:
+                on_problem(f"trace {each.trace_id.hex()}: {error}")
+                continue
+            if trace is not None:
+                yield trace
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self.store.append(self._waiting).result()
+            self._waiting = []
+
+    def _due(self) -> Iterator[DueTrace]:
+        for trace_id, chunks, size, items in self.store.reads.traces_by_start():
+            kept, trigger = self._capped(chunks, size, items)
+            yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
+
+    def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
+        """Returns the chunks up to the size limits of a running collector, so that both score the same."""
+        if size < self.rules.max_bytes and items < self.rules.max_spans:
+            return chunks, Trigger.FILE
+        known: set[bytes] = set()
+        total = 0
+        for index, chunk in enumerate(chunks):
+            logs, data = self.store.reads.chunks([chunk])[chunk]
+            total += len(data)
+            try:
+                known.update(item.id for item in read_chunk(data, logs) if not item.is_log)
+            except MalformedOtlpError:  # there is no end to what it holds: whoever decodes it will say so
+                return chunks[: index + 1], Trigger.MEMORY
+            if len(known) >= self.rules.max_spans:
+                return chunks[: index + 1], Trigger.SPAN_LIMIT
+            if total >= self.rules.max_bytes:
+                return chunks[: index + 1], Trigger.MEMORY
+        return chunks, Trigger.FILE
