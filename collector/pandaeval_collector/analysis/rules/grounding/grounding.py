@@ -129,7 +129,8 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     if left and had.own:
         left -= _said_before(pending, had, follows)
         if (earlier is None or earlier.first) and not shows_results(trace):
-            repeated = left & _in_own_words(pending, had)
+            said = {(v.kind, v.keys[0]) for text in [*had.own][-_MOST_OWN:] for v in scan(fold(text[:MOST_ANSWER]))}
+            repeated = left & {id(each) for each in pending if (each.value.kind, each.value.keys[0]) in said}
     for claim in counted:
         if id(claim) in contradicted:
             found.count(claim)
@@ -178,9 +179,8 @@ def _settled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], l
     settled = [claim for claim in pending if follows.stands(claim)]
     done = set(map(id, settled))
     left = [claim for claim in pending if id(claim) not in done]
-    wrong = {id(claim) for claim in _shown(settled, left) if id(claim) not in done}
     for _ in range(_ROUNDS):
-        _sums(settled, left)
+        wrong = _sums(settled, left)
         known = {claim.value.keys[0] for claim in settled if claim.value.kind == AMOUNT}
         more = [
             claim
@@ -196,34 +196,26 @@ def _settled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], l
     return settled, left
 
 
-def _sums(settled: list[Claim], left: list[Claim]) -> None:
-    """Settles results of sums that the answer shows, where each step holds and its inputs are grounded."""
-    by_text: dict[int, list[Claim]] = {}
-    for claim in (*settled, *left):
-        if not claim.key:
-            by_text.setdefault(id(claim.text), []).append(claim)
-    for group in by_text.values():
-        numbers = [value for value in scan(group[0].text) if value.kind in (AMOUNT, NUMBER, PERCENTAGE)]
-        good = {claim.value.start for claim in group if any(claim is each for each in settled)}
-        of = {claim.value.start: claim for claim in group}
-        for operands, result, holds in shown(group[0].text, numbers):
-            known = all(each.start in good or (each.start not in of and each.number) for each in operands)
-            total = of.get(result.start)
-            if holds and known and total is not None and result.start not in good:
-                good.add(result.start)
-                settled.append(total)
-                left.remove(total)
-
-
-def _shown(settled: Sequence[Claim], left: Sequence[Claim]) -> Iterator[Claim]:
-    """Yields the results of sums that the answer shows and that do not hold."""
+def _sums(settled: list[Claim], left: list[Claim]) -> set[int]:
+    """Settles results of sums that the answer shows, where each step holds and its inputs are grounded; returns those
+    whose step does not hold."""
+    wrong: set[int] = set()
     texts = {id(claim.text): claim.text for claim in left if not claim.key and "=" in claim.text}
     for text in texts.values():
-        of = {claim.value.start: claim for claim in left if claim.text is text}
         numbers = [value for value in scan(text) if value.kind in (AMOUNT, NUMBER, PERCENTAGE)]
-        for _, result, holds in shown(text, numbers):
-            if not holds and result.start in of:
-                yield of[result.start]
+        of = {claim.value.start: claim for claim in left if claim.text is text}
+        open_now = set(of)
+        for operands, result, holds in shown(text, numbers):
+            claim = of.get(result.start)
+            if claim is None or result.start not in open_now:
+                continue
+            if not holds:
+                wrong.add(id(claim))
+            elif open_now.isdisjoint(each.start for each in operands):
+                open_now.discard(result.start)
+                settled.append(claim)
+                left.remove(claim)
+    return wrong
 
 
 def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> set[int]:
@@ -236,12 +228,6 @@ def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> set[
             settled, _ = _settled(said, follows)
             grounded.update((claim.value.kind, claim.value.keys[0]) for claim in settled)
     return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in grounded}
-
-
-def _in_own_words(pending: Sequence[Claim], had: Known) -> set[int]:
-    """Returns which claims repeat what the agent said before."""
-    said = {(value.kind, value.keys[0]) for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:MOST_ANSWER]))}
-    return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in said}
 
 
 def _sort_out(
