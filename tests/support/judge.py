@@ -64,7 +64,9 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     question = question_of(body)
     if _TOGETHER.search(question.partition("Taken from the record")[0]):
         return TOGETHER
-    known = (rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics)
+    known = (
+        rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics
+    )
     return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
 
 
