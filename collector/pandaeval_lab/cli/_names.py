@@ -13,8 +13,12 @@ from pandaeval_collector.scoring.registry import GRADERS, registry
 
 
 def config_with_trials(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
-    """Returns the configuration (see :func:`resolve_config`), with the metrics of trials among those that it knows."""
-    config = resolve_config(path, overrides).config
+    """Returns the configuration of this process (see :func:`resolve_config`), :func:`with_trials`."""
+    return with_trials(resolve_config(path, overrides).config)
+
+
+def with_trials(config: Config) -> Config:
+    """Returns a configuration with the metrics of trials among those that it knows."""
     metrics = config.metrics.model_copy(update={"modules": (GRADERS, *config.metrics.modules)})
     return config.model_copy(update={"metrics": metrics})
 
