@@ -14,12 +14,12 @@ from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.labels import calibration
 from pandaeval_collector.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_collector.labels.files import read_labels
+from pandaeval_lab.cli._names import metric_names
 
 
 def calibrate(

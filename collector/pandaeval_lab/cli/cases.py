@@ -18,11 +18,11 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import Api, at_collector
 from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
-from pandaeval_collector.scoring.cases.graders import doubts
-from pandaeval_collector.scoring.cases.model import Suite
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.inspection import describe
+from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
+from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import between

@@ -19,8 +19,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
@@ -29,15 +27,16 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, file_workers, judge
-from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_lab.cases.grading import TrialGrader
+from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._report import default_file, write_report
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
@@ -369,9 +368,9 @@ def config_of(options: EvaluateOptions) -> Config:
     used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
     if options.model is not None:
-        known = registry(resolve_config(options.config).config.metrics.modules)
+        known = registry(config_with_trials(options.config).metrics.modules)
         given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
-    config = resolve_config(options.config, given).config
+    config = config_with_trials(options.config, given)
     check_asked(config, options.metrics or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)

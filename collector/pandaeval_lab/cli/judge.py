@@ -18,8 +18,6 @@ from rich.text import Text
 from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -48,6 +46,7 @@ from pandaeval_lab.alignment.align import (
 )
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.judging import FileJudging, judged
+from pandaeval_lab.cli._names import config_with_trials, metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
@@ -103,7 +102,7 @@ def check(
 
 def settings_of(path: Path | None, model: str | None) -> Config:
     """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
-    given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
+    given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     check_installed()
@@ -206,7 +205,7 @@ def align(
     Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and neither
     the judge check nor the drill is worse. All that was tried is kept in the file with its figures.
     """
-    settings = resolve_config(config, {"judge.model": model, "judge.models": None if model is None else {}}).config
+    settings = config_with_trials(config, {"judge.model": model, "judge.models": None if model is None else {}})
     named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
     if named is None:
         raise UserError("name the file of guidelines with --guidelines, or set judge.guidelines")

@@ -14,7 +14,6 @@ from rich.text import Text
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.labels.files import read_labels
@@ -33,6 +32,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
+from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles

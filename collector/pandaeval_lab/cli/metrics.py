@@ -19,8 +19,6 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console, many, print_json, print_table, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -30,6 +28,7 @@ from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -48,7 +47,7 @@ def metrics(
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
-    resolved = resolve_config(config).config
+    resolved = config_with_trials(config)
     if cost:
         if name is not None:
             raise UserError(f"--cost tells what each metric takes: leave {name} out")

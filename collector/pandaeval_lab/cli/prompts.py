@@ -14,8 +14,6 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs import grouping, same_cause
@@ -28,6 +26,7 @@ from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -49,7 +48,7 @@ def prompts(
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
     """
-    settings = resolve_config(config).config
+    settings = config_with_trials(config)
     judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
     out = console()
     grouping = of_failures(settings.judge.language)

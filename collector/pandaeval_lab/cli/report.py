@@ -18,7 +18,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._output import OutputFile, console, many, progress
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Where, parse_where
@@ -31,6 +31,7 @@ from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.found import Listed
 from pandaeval_collector.store.wanted import Wanted
+from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
 
 _LIMIT_S = 120.0
@@ -55,7 +56,7 @@ def report(
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
-    settings = resolve_config(config, given(store)).config
+    settings = config_with_trials(config, given(store))
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
         raise UserError(
