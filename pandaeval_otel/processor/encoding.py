@@ -75,11 +75,9 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
                 span.name = redact("name", span.name) or ""
                 if span.status.message:
                     span.status.message = redact("status.message", span.status.message) or ""
-                _redact_pairs(span.attributes, redact)
-                for event in span.events:
-                    _redact_pairs(event.attributes, redact)
-                for link in span.links:
-                    _redact_pairs(link.attributes, redact)
+                parts: list[Any] = [span, *span.events, *span.links]
+                for part in parts:
+                    _redact_pairs(part.attributes, redact)
             if span.span_id in unsampled:
                 span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
     return bytes(request.SerializeToString())

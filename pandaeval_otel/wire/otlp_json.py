@@ -12,7 +12,6 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -241,9 +240,15 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
 
 
-_loads: Callable[[bytes | str], Any] = functools.partial(json.loads, parse_constant=_no_constant)
-with suppress(ImportError):  # an application need not have it
-    from orjson import loads as _loads
+def _loader() -> Callable[[bytes | str], Any]:
+    try:
+        from orjson import loads
+    except ImportError:  # an application need not have it
+        return functools.partial(json.loads, parse_constant=_no_constant)
+    return loads
+
+
+_loads = _loader()
 
 
 _U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)

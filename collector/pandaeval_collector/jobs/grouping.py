@@ -145,20 +145,15 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     """
     if not failures:
         return ()
-    shown = _shown(failures)
+    texts = {failure.text: failure for failure in reversed(failures)}
+    first = {id(failure) for failure in texts.values()}
+    shown = [failure for failure in failures if id(failure) in first][:MOST]
     try:
         verdict = await ask(shown)
     except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
         _log.warning("no judge could group the failures: they are grouped by tool, error and label: %s", error)
         return by_code(failures, HIGH)
     return assigned(failures, shown, verdict)
-
-
-def _shown(failures: Sequence[Failure]) -> list[Failure]:
-    """The first failure of each text, as many as one question holds."""
-    texts = {failure.text: failure for failure in reversed(failures)}
-    kept = {id(failure) for failure in texts.values()}
-    return [failure for failure in failures if id(failure) in kept][:MOST]
 
 
 def assigned(

@@ -83,7 +83,7 @@ class Runner:
         too_old, free = now - self._longest_wait(), self._slots - len(self._ending)
         if free > 0 and too_old > 0:
             for job in await asyncio.wrap_future(self._store.jobs.lease_old(too_old, free)):
-                self._run_in(self._ending, job, self._attempts.end(job), None)
+                self._run_in(self._ending, job, self._attempts.run(job, too_old=True), None)
         room = self._attempts.pauses.room(now, self._slots)
         if not room:
             return 0

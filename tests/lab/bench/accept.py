@@ -5,7 +5,7 @@ A collector on one core, a load process on the other. Accept alone: traces stay 
 for the disk. ``compare.py`` has other systems beside it.
 
     python tests/lab/bench/accept.py [--quick] [--rounds 5] [--spans 120000]
-    python tests/lab/bench/accept.py --only scaling --workers 0 1 2
+    python tests/lab/bench/accept.py --only scaling --workers 1 2 3
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--spans", type=int, default=240_000)
     parser.add_argument("--only", choices=("accept", "whole", "sustained", "scaling"))
     parser.add_argument(
-        "--workers", type=int, nargs="*", default=[0, 1, 2], help="for scaling; compared with the first"
+        "--workers", type=int, nargs="*", default=[1, 2, 3], help="for scaling; compared with the first"
     )
     asked = parser.parse_args()
     rounds, spans = (1, 60_000) if asked.quick else (asked.rounds, asked.spans)

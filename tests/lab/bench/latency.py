@@ -4,7 +4,7 @@ A trace closes ``close.quiet`` after its last span was acknowledged; emitted mea
 the file of the JSON lines exporter, after its fsync. The file is looked at every 2 ms. What a small write to the same
 disk took meanwhile is in the last columns.
 
-    python tests/lab/bench/latency.py [--rate 5000] [--seconds 30] [--workers 1 --all-cores]
+    python tests/lab/bench/latency.py [--rate 5000] [--seconds 30] [--workers 2 --all-cores]
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Measured:
         return 1e3 * self.waits[min(len(self.waits) - 1, int(quantile * len(self.waits)))]
 
 
-def measure(size: str, rate: float, seconds: float, workers: int = 0, core: int | None = SERVER_CORE) -> Measured:
+def measure(size: str, rate: float, seconds: float, workers: int = 1, core: int | None = SERVER_CORE) -> Measured:
     """One run. The first second warms up."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,7 +94,7 @@ def measure(size: str, rate: float, seconds: float, workers: int = 0, core: int 
         return Measured(sorted(waits), sum(1 for at in acked.values() if at > from_second), disk)
 
 
-def report(rate: float, seconds: float, workers: int = 0, core: int | None = SERVER_CORE) -> str:
+def report(rate: float, seconds: float, workers: int = 1, core: int | None = SERVER_CORE) -> str:
     rows: list[list[object]] = []
     for size in SIZES:
         found = measure(size, rate, seconds, workers, core)
@@ -104,14 +104,14 @@ def report(rate: float, seconds: float, workers: int = 0, core: int | None = SER
         rows.append([load, *times, with_results, found.disk.ms(0.99), found.disk.ms(1.0)])
     where = "all cores, shared with the load" if core is None else "one core"
     head = ["load", "p50", "p99", "max", "traces with results", "disk p99", "disk worst"]
-    return table(f"From close to results, ms; {where}, {workers} workers", head, rows)
+    return table(f"From close to results, ms; {where}, line.workers {workers}", head, rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=5000)
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--workers", type=int, default=0, help="line.workers")
+    parser.add_argument("--workers", type=int, default=1, help="line.workers")
     parser.add_argument("--all-cores", action="store_true")
     asked = parser.parse_args()
     print(report(asked.rate, asked.seconds, asked.workers, None if asked.all_cores else SERVER_CORE))

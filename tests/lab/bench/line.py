@@ -4,7 +4,7 @@ Requests of ten whole traces go through the pipeline as the doors hand them over
 committed with all that it sends (log events, evaluation spans, series). CPU time per stage, so that other work on the
 machine does not count. The fsync of a commit is waiting, not CPU time: ``accept.py`` shows what it costs.
 
-    python tests/lab/bench/line.py [--spans 60000] [--durability full] [--workers 0]
+    python tests/lab/bench/line.py [--spans 60000] [--durability full]
 
 ``--cpu`` watches nothing and prints the phases alone, for one size, as JSON.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -33,18 +32,15 @@ import pandaeval_otel.normal.trace as trace_module
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
-from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Store, StoreReader
 from pandaeval_collector.store.connection import Durability
 from pandaeval_collector.store.writer import Writer
-from pandaeval_lab.replay.fileworkers import FileSetup
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 
@@ -66,33 +62,25 @@ class Measured:
     wall: dict[str, float]
 
 
-def measure(
-    span_bytes: int, spans: int, durability: Durability = "full", workers: int = 0, *, watched: bool = True
-) -> Measured:
-    """One run on a store of its own. ``workers``: processes that understand traces, whose CPU time is not counted."""
+def measure(span_bytes: int, spans: int, durability: Durability = "full", *, watched: bool = True) -> Measured:
+    """One run on a store of its own, with the line in this process."""
     stages = Stages()
     if watched:
         _watch(stages)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages, workers))
+            return asyncio.run(_run(Path(folder), span_bytes, spans, durability, stages))
     finally:
         stages.release()
 
 
-async def _run(
-    folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages, workers: int
-) -> Measured:
+async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability, stages: Stages) -> Measured:
     store = Store(folder, durability)
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
     spare_the_garbage_collector()  # as the collector does
-    setup = FileSetup(folder, "embedded", evaluator.settings)
-    pool = LineProcesses(workers, setup, os.environ, Telemetry()) if workers else None
-    if pool is not None:
-        await pool.start()
     line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
-    pipeline = Pipeline(store, pool or LineHere(line), Timing(close=_NEVER))
+    pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER))
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])
     measured = Measured(requests * TRACES_PER_REQUEST * SPANS_PER_TRACE, {}, {}, {})
@@ -112,8 +100,6 @@ async def _run(
     await phase("decide", pipeline.decide_all(Trigger.ROOT_ENDED))
     await phase("close sessions", pipeline.close_all(Trigger.IDLE))
     await pipeline.stop()
-    if pool is not None:
-        await pool.close()
     assert pipeline.telemetry.total("pandaeval.traces", "decided") * SPANS_PER_TRACE == measured.spans
     store.close()
     return measured
@@ -123,7 +109,7 @@ def _watch(stages: Stages) -> None:
     stages.watch(intake_module, "split_traces", "split")
     stages.watch(Store, "append", "store append")
     stages.watch(Writer, "_commit", "commit")
-    stages.watch(Store, "chunks", "read")
+    stages.watch(StoreReader, "chunks", "read")
     stages.watch(reading_module, "gather", "decode")
     stages.watch(trace_module, "normalize", "normalise")
     stages.watch(reading_module, "build_trace", "build")
@@ -135,9 +121,9 @@ def _watch(stages: Stages) -> None:
     stages.watch(Result, "to_json", "result JSON")
 
 
-def report(spans: int, durability: Durability = "full", workers: int = 0) -> str:
+def report(spans: int, durability: Durability = "full") -> str:
     """The tables for both sizes."""
-    found = {name: measure(size, spans, durability, workers) for name, size in SIZES.items()}
+    found = {name: measure(size, spans, durability) for name, size in SIZES.items()}
     phases = ("accept", "decide", "close sessions")
     rows: list[list[object]] = []
     for name in phases:
@@ -181,14 +167,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spans", type=int, default=60_000)
     parser.add_argument("--durability", choices=("full", "normal", "off"), default="full")
-    parser.add_argument("--workers", type=int, default=0, help="what is left to this process beside so many others")
     parser.add_argument("--cpu", type=int, metavar="SPAN_BYTES")
     asked = parser.parse_args()
     if asked.cpu is not None:
-        alone = measure(asked.cpu, asked.spans, asked.durability, asked.workers, watched=False)
+        alone = measure(asked.cpu, asked.spans, asked.durability, watched=False)
         print(json.dumps({phase: cpu * 1e6 / alone.spans for phase, cpu in alone.cpu.items()}))
         return
-    print(report(asked.spans, asked.durability, asked.workers))
+    print(report(asked.spans, asked.durability))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def benches(quick: bool) -> list[Callable[[], str]]:
         lambda: accept.sustained(5 if quick else 15),
         lambda: accept.whole(accept.LINE_CASES, rounds, spans // 2),
         lambda: accept.whole(accept.LINE_CASES, rounds, spans // 2, core=None),
-        lambda: accept.scaling((0, 1, 2), accept.LINE_CASES[0], rounds, spans // 2),
+        lambda: accept.scaling((1, 2, 3), accept.LINE_CASES[0], rounds, spans // 2),
         lambda: latency.report(5_000, 10 if quick else 30),
         lambda: flat.report(3_000 if quick else 100_000),
         lambda: dialect_cost.report(3 if quick else 9),

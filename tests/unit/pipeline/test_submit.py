@@ -130,7 +130,7 @@ class TestRejections:
             line.pipeline._committer.stopping = True
             with pytest.raises(Draining):
                 await line.pipeline.submit([submitted(trace)])
-            line.pipeline._stopping = False
+            line.pipeline._committer.stopping = False
 
 
 class TestSessionEnds:

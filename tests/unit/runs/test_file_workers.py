@@ -46,7 +46,7 @@ def _run(workers: int, pids: list[int] | None = None, environ: Mapping[str, str]
             pool = own.enter_context(FileWorkers(workers, setup, environ))
             if pids is not None:
                 pids.extend(process.pid for process in pool._processes if process.pid is not None)
-        yield from replay(files, scorer, workers=pool)
+        yield from replay(files, scorer, ahead=pool and pool.understood)
 
 
 def _told(results: Iterator[Any]) -> list[dict[str, Any]]:

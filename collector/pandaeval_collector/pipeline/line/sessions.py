@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
@@ -13,7 +14,6 @@ from pandaeval_collector.pipeline.line.members import (
     Member,
     from_row,
     to_row,
-    with_its_signals,
     with_signals,
 )
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
@@ -130,7 +130,8 @@ class SessionPlaces:
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
         told = run.member.facts.signals | waiting | signals_of(self._evaluator, run.results)
-        return with_its_signals(run.member, told)
+        # A copy: the run may have to be filed again.
+        return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
 
     def _sessions(
         self, runs: Sequence[Run], places: Places, changes: WriteSet

@@ -116,7 +116,7 @@ class Understood:
             return self
         run = self.run
         trace = run.trace if run.member.facts.unsettled else None
-        return Understood(self.digest, replace(run, trace=trace, member=run.member.without_vectors()))
+        return Understood(self.digest, replace(run, trace=trace, member=replace(run.member, _unpacked=None)))
 
 
 def unasked(understood: Understood) -> Understood:
