@@ -84,20 +84,25 @@ def _print_version(wanted: bool) -> None:
     raise typer.Exit
 
 
-app = typer.Typer(
-    cls=Commands,
-    help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
-    rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
-)
+def _build() -> typer.Typer:
+    built = typer.Typer(
+        cls=Commands,
+        help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
+        rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
+    )
+    built.callback()(_root)
+    return built
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Typer wants a function to hang the options of the whole command on."""
+
+
+app = _build()
