@@ -71,12 +71,7 @@ class ReaderProcess:
     async def look(self) -> None:
         """Starts the process where it has work that nobody asks for: labels to count with, runs, schedules. Raises
         ``ChildStartError``."""
-
-        def has_work() -> bool:
-            store = self._store
-            return store.people.has_labels() or store.runs.next() is not None or bool(store.schedules.all())
-
-        if self.calls.pid is None and await asyncio.to_thread(has_work):
+        if self.calls.pid is None and await asyncio.to_thread(self._has_work):
             await self.calls.start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,6 +102,10 @@ class ReaderProcess:
             asking.cancel()
             gone.cancel()
             await asyncio.gather(asking, gone, return_exceptions=True)
+
+    def _has_work(self) -> bool:
+        store = self._store
+        return store.people.has_labels() or store.runs.next() is not None or bool(store.schedules.all())
 
 
 def _told(scope: Scope) -> dict[str, Any]:
