@@ -66,7 +66,13 @@ def _print(found: Calibrations) -> None:
     rows = [_row(each, graded) for each in found.found]
     out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
     for each in found.found:
-        _print_thresholds(each)
+        at = each.agreement
+        rates = [
+            (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
+            for cut in at.at
+        ]
+        head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
+        print_table(head, rates, f"{each.metric} by {each.judge}")
     for each in found.found:
         if each.agreement.n < LEAST_LABELS:
             out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
@@ -86,16 +92,6 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
         measures.append(_told(at.graded) if at.graded else "-")
     named = each.metric, each.judge, each.version, at.n, at.passed
     return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
-
-
-def _print_thresholds(each: Calibration) -> None:
-    at = each.agreement
-    rows = [
-        (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
-        for cut in at.at
-    ]
-    head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
-    print_table(head, rows, f"{each.metric} by {each.judge}")
 
 
 def _among_people(people: AnnotatorAgreement) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -29,6 +29,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.store.failures.failure import by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
@@ -202,32 +203,43 @@ class Evaluation:
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
-            self._write_tables(target)
-            self._tell_cases()
+            raised = self._telemetry.component_errors()
+            if self._options.format != "table":
+                print_component_errors(console(stderr=True), raised)
+            else:
+                print_summary(self._summary, console(file=target), self._config.judge.model, raised)
+                if self._layers is not None:
+                    print_layers(self._layers, console(file=target))
+            if self._layers is not None and self._suite is not None and self._matcher is not None:
+                tell_matching(self._matcher, self._suite)
+                if self._options.cases_report is not None:
+                    write_layers(self._layers, self._options.cases_report)
             gates, verdict = self._gates()
-            of_all = gates if verdict is None else [*gates, outcome(verdict)]
             if self._options.format == "junit":
-                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
+                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
-        _tell_gates(gates)
+        for gate in gates:
+            if gate.text and gate.key != "baseline":
+                typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+                for example in gate.examples:
+                    typer.echo(f"  {safe(example)}", err=True)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(of_all)
+            self._annotate(gates)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
-        if not all(gate.passed for gate in of_all):
+        if not all(gate.passed for gate in gates):
             raise typer.Exit(1)
 
     def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
-        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
-        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
-
-    def _failed_gates(self) -> list[str]:
-        gates, verdict = self._gates()
-        of_all = gates if verdict is None else [*gates, outcome(verdict)]
-        return [gate.text for gate in of_all if not gate.passed]
+        """Returns the outcomes of all gates, and the comparison with a baseline if there is one."""
+        gates = checked(self._config, self._summary)
+        if self._against is None:
+            return gates, None
+        verdict = self._against.verdict()
+        return [*gates, outcome(verdict)], verdict
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -286,18 +298,23 @@ class Evaluation:
         grouped = by_code if asked is None else asked.grouped
         if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
+                # Of a path only the file's name, since reports are passed on.
+                names = (PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files)
+                origin = ReportOrigin(
+                    sources=["standard input" if name == "-" else name for name in names],
+                    judge=self._config.judge.model,
+                    where="" if self._options.where is None else self._options.where.text,
+                    modules=scorer.settings.modules,
+                )
                 told = write_report(
                     files,
                     results,
                     self._summary,
                     target,
-                    self._options.files,
-                    self._config.judge.model,
+                    origin,
                     grouped=grouped,
-                    modules=scorer.settings.modules,
-                    where=self._options.where,
                     on_scored=on_scored,
-                    failed_gates=self._failed_gates,
+                    failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
@@ -319,22 +336,6 @@ class Evaluation:
         for line in with_groups(ungrouped, self._summary.groups):
             write_json_line(target, line)
 
-    def _write_tables(self, target: TextIO) -> None:
-        raised = self._telemetry.component_errors()
-        if self._options.format != "table":
-            print_component_errors(console(stderr=True), raised)
-            return
-        print_summary(self._summary, console(file=target), self._config.judge.model, raised)
-        if self._layers is not None:
-            print_layers(self._layers, console(file=target))
-
-    def _tell_cases(self) -> None:
-        if self._layers is None or self._suite is None or self._matcher is None:
-            return
-        tell_matching(self._matcher, self._suite)
-        if self._options.cases_report is not None:
-            write_layers(self._layers, self._options.cases_report)
-
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
@@ -353,14 +354,6 @@ class Evaluation:
             typer.echo(safe(line), err=True)
         if problem := add_summary(gates, self._summary, os.environ):
             typer.echo(f"notice: {problem}", err=True)
-
-
-def _tell_gates(gates: Sequence[GateOutcome]) -> None:
-    for gate in gates:
-        if gate.text:
-            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
-            for example in gate.examples:
-                typer.echo(f"  {safe(example)}", err=True)
 
 
 def config_of(options: EvaluateOptions) -> Config:

@@ -142,10 +142,13 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
 
 def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
     told = _told(metric)
+    threshold = f"{metric.threshold_for(bands):g}"
+    if callable(metric.threshold):
+        threshold += f" with the embedded model, {metric.threshold(None):g} where there is no table of its bands"
     facts = {
         "kind": f"`{metric.kind}`, version {metric.version}",
         "scale": told.pop("Scale", "0..1, 1 is best"),
-        "threshold": _threshold(metric, bands),
+        "threshold": threshold,
         "needs": metric.needs,
         "costs": _cost(metric),
         "unscored": ", ".join(f"`{why}`" for why in metric.whys),
@@ -169,13 +172,6 @@ def _told(metric: Metric[Any, Any]) -> dict[str, str]:
             found[name] = stated[1]
             text = text.replace(stated.group(), "")
     return {"text": re.sub(r"\n{3,}", "\n\n", text).strip(), **found}
-
-
-def _threshold(metric: Metric[Any, Any], bands: Bands | None) -> str:
-    default = f"{metric.threshold_for(bands):g}"
-    if callable(metric.threshold):
-        return f"{default} with the embedded model, {metric.threshold(None):g} where there is no table of its bands"
-    return default
 
 
 def _cost(metric: Metric[Any, Any]) -> str:
@@ -281,14 +277,13 @@ def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
         return print_json([asdict(row) for row in rows])
     out = console()
     heads = ("metric", "share", "µs a span", "asked", "µs a unit, median", "worst", "worst µs a span", "in trace")
-    out.print(table(heads, map(_cells, rows), on=out))
+    cells = []
+    for row in rows:
+        numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
+        asked = "" if row.units is None else f"{row.units:,}"
+        cells.append([row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""])
+    out.print(table(heads, cells, on=out))
     out.print(
         f"CPU time over {many(traces, 'trace')} and {many(spans, 'span')}; a unit is a trace, or the session of a "
         "session metric; what several metrics read is counted to the first."
     )
-
-
-def _cells(row: MetricCost) -> list[str]:
-    asked = "" if row.units is None else f"{row.units:,}"
-    numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
-    return [row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""]

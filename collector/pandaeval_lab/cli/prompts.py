@@ -15,7 +15,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.config import Config
 from pandaeval_collector.jobs import grouping, same_cause
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
@@ -74,20 +73,15 @@ def prompts(
             raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
-        added = _added(settings, metric, filled)
+        added = Guidance()
+        if settings.judge.guidelines is not None and metric.rubrics:
+            held = adopted(read_guidelines(Path(settings.judge.guidelines)))
+            added = guidance(held, metric.key, metric.rubrics[-1].name, "" if filled is None else filled.agent)
         for rubric, text in sent(metric, filled, settings.judge.language, added):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
                 out.print(printable(text), soft_wrap=True)
-
-
-def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
-    """Returns the adopted guidelines for the metric, those for the trace's agent included."""
-    if settings.judge.guidelines is None or not metric.rubrics:
-        return Guidance()
-    held = adopted(read_guidelines(Path(settings.judge.guidelines)))
-    return guidance(held, metric.key, metric.rubrics[-1].name, "" if trace is None else trace.agent)
 
 
 def _first_trace(name: str) -> Trace:
@@ -182,12 +176,8 @@ class _Asked(Judge):
     """A judge that notes each question's data, and answers with placeholders."""
 
     def __init__(self, packed: Pack) -> None:
-        self._said_last = packed.last_said
+        self._pack = packed
         self.given: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def last_said(self) -> str:
-        return self._said_last
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         self.given[rubric.name] = given or {}

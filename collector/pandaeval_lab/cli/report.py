@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -29,13 +29,10 @@ from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import Listed
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
-
-_LIMIT_S = 120.0
-"""Time limit of reading one page of the list: only the caller waits for it."""
+from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
 
 
 def report(
@@ -65,7 +62,7 @@ def report(
             "`pandaeval evaluate FILE --format html`."
         )
     output = output or default_file(sys.stdout.isatty())
-    finder = Finder(folder, _LIMIT_S)
+    finder = Finder(folder, READ_LIMIT_S)
     try:
         with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
             told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
@@ -87,9 +84,6 @@ def _since_ms(text: str | None) -> int | None:
         raise UserError(f"--since {text}: {error}") from None
 
 
-_PAGE = 200
-
-
 def write_stored(
     finder: Finder,
     settings: Config,
@@ -107,7 +101,7 @@ def write_stored(
     read = traces = unreadable = 0
     sessions: dict[str, None] = {}
     with Report(total) as report:
-        for row in _rows(finder, wanted):
+        for row in stored_rows(finder, wanted):
             on_read(read, total)
             read += 1
             facts, status = row.facts, "error" if "error" in row.facts else "ok"
@@ -138,15 +132,6 @@ def write_stored(
         )
         size = report.write(out(), origin)
     return f"{many(len(sessions), 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
-
-
-def _rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
-    """Yields the traces newest first, so that traces scored meanwhile are left out and none comes twice."""
-    page = finder.traces(wanted, worst_first=False, after=None, limit=_PAGE)
-    yield from page.rows
-    while page.next is not None:
-        page = finder.traces(wanted, worst_first=False, after=page.next, limit=_PAGE)
-        yield from page.rows
 
 
 def _nothing(finder: Finder, settings: Config, others: int) -> str:
