@@ -109,7 +109,9 @@ class TraceAssembler:
         self._open: dict[bytes, _Open] = {}
         self._deciding: dict[bytes, DueTrace] = {}
         self._ids = 0
-        self._deadlines: Deadlines[bytes] = Deadlines(self._due_at)
+        self._deadlines: Deadlines[bytes] = Deadlines(
+            lambda trace_id: self._deadline(self._open[trace_id]) if trace_id in self._open else None
+        )
 
     def __len__(self) -> int:
         return len(self._open)
@@ -163,7 +165,14 @@ class TraceAssembler:
                 return Added(duplicate=len(items))
             if decided is not None and self.is_final(decided):
                 return Added(duplicate=len(items) - new, late=new)
-            trace = self._open[trace_id] = self._begin(decided, now)
+            trace = self._open[trace_id] = _Open(now, now)
+            if decided is not None:
+                trace.revision, trace.reopened_at = decided.revision + 1, now
+                trace.known.update(decided.known)
+                self._ids += len(trace.known)
+                trace.chunks.extend(decided.chunks)
+                trace.size = decided.size
+                trace.spans = sum(1 for item_id in decided.known if len(item_id) == 8)
         elif self._is_full(trace):
             new = sum(1 for item in items if item.id not in trace.known)
             return Added(duplicate=len(items) - new, late=new)
@@ -222,17 +231,6 @@ class TraceAssembler:
         """Returns when to call :meth:`take_due` next; ``None`` while nothing is open."""
         return self._deadlines.next_deadline()
 
-    def _begin(self, decided: Decided | None, now: float) -> _Open:
-        if decided is None:
-            return _Open(now, now)
-        trace = _Open(now, now, decided.revision + 1, reopened_at=now)
-        trace.known.update(decided.known)
-        self._ids += len(trace.known)
-        trace.chunks.extend(decided.chunks)
-        trace.size = decided.size
-        trace.spans = sum(1 for item_id in decided.known if len(item_id) == 8)
-        return trace
-
     def is_final(self, decided: Decided) -> bool:
         """Returns whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
@@ -262,10 +260,6 @@ class TraceAssembler:
             elif item.parent not in known:
                 trace.missing.add(item.parent)
         return stored, duplicate
-
-    def _due_at(self, trace_id: bytes) -> float | None:
-        trace = self._open.get(trace_id)
-        return None if trace is None else self._deadline(trace)
 
     def _deadline(self, trace: _Open) -> float:
         rules = self.rules

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 _SURROGATES = re.compile(
@@ -48,30 +49,6 @@ time."""
 _decode = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=str).decode
 
 
-def _quickest() -> Callable[[str], Any]:
-    try:
-        from orjson import loads as quick
-    except ImportError:  # an application need not have it
-        return _thorough
-    return quick
-
-
-_quick = _quickest()
-
-_ODD = re.compile(r"[^\[\]{},:.\-\d \n\0]|\d{16}|-0", re.ASCII)
-"""Matches text between the strings of a repr that JSON would read in another way, or not at all."""
-
-
-def loads_repr(text: str) -> Any:
-    """Returns the value of the ``repr`` of a dictionary or list that differs from JSON only in quotes and three words,
-    as nearly all do, in a tenth of the time of Python's own parser. Raises :class:`ValueError` for all others."""
-    pieces = text.split("'")  # every other piece is a string, unless one has a quote in it
-    between = "\0".join(pieces[::2])
-    bare = between.replace("None", "").replace("True", "").replace("False", "")
-    quoted = '"' in text
-    if "\\'" in text or (quoted and "\\" in text) or text.count("\0") or _ODD.search(bare):
-        raise ValueError("not plain")
-    pieces[::2] = between.replace("None", "null").replace("True", "true").replace("False", "false").split("\0")
-    if quoted:
-        pieces[1::2] = [piece.replace('"', '\\"') for piece in pieces[1::2]]
-    return _quick('"'.join(pieces))
+_quick: Callable[[str], Any] = _thorough
+with suppress(ImportError):  # an application need not have it
+    from orjson import loads as _quick

@@ -93,8 +93,7 @@ ERRORS = ErrorRecorder()
 
 def raised_text(counts: Mapping[Component, int]) -> str:
     """Returns counts as a text, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
-    return ", ".join(f"{kind} {name} {_times(times)}" for (kind, name), times in Counter(counts).most_common())
-
-
-def _times(times: int) -> str:
-    return "once" if times == 1 else f"{times} times"
+    return ", ".join(
+        f"{kind} {name} {'once' if times == 1 else f'{times} times'}"
+        for (kind, name), times in Counter(counts).most_common()
+    )

@@ -11,10 +11,10 @@ import importlib
 import logging
 import pkgutil
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 _LONGEST = 500
 """Most characters of an error that :func:`told` repeats."""
 
+_all: Callable[[], Any] = cache(entry_points)
+"""Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
 Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
 
@@ -89,7 +91,10 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
     """
     found: list[Plugin] = []
     lost: list[str] = []
-    for point in _points(group):
+    for point in sorted(
+        _all().select(group=group),
+        key=lambda point: (point.dist.name if point.dist is not None else "", point.name),
+    ):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
         try:
             if point.attr:
@@ -118,14 +123,3 @@ def told(error: BaseException) -> str:
         where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames[1:] else ""
         text = f"{type(error).__name__}: {error}{where}"
     return escaped(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-
-
-def _points(group: str) -> Sequence[EntryPoint]:
-    found: list[EntryPoint] = [*_all().select(group=group)]
-    return sorted(found, key=lambda point: (point.dist.name if point.dist is not None else "", point.name))
-
-
-@cache
-def _all() -> Any:
-    """Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
-    return entry_points()

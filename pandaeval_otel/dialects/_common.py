@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -15,7 +14,6 @@ from pandaeval_otel.dialects._values import Recent, as_list, count, first, hidde
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
-_INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
 _DETAIL_KEYS = frozenset().union(*_DETAILS)
 
@@ -67,17 +65,8 @@ def one_session(value: Any) -> SessionIds:
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
     side."""
-    get = attributes.get
-    spent, made = get(_INPUT_TODAY), get(_OUTPUT_TODAY)
-    if type(spent) is not int or spent < 0:
-        spent = _tokens(attributes, semconv.USAGE_INPUT)
-    if type(made) is not int or made < 0:
-        made = _tokens(attributes, semconv.USAGE_OUTPUT)
-    if spent is None and made is None:
-        return None
-    if _DETAIL_KEYS.isdisjoint(attributes):
-        return Usage(spent or 0, made or 0)
-    return Usage(spent or 0, made or 0, *[_tokens(attributes, keys) or 0 for keys in _DETAILS])
+    details = () if _DETAIL_KEYS.isdisjoint(attributes) else _DETAILS
+    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *details)
 
 
 def usage_in(
@@ -85,7 +74,7 @@ def usage_in(
 ) -> Usage | None:
     """Returns the tokens of each side under its key, or the first of its keys that holds a number; ``None`` when
     neither ``spent`` nor ``made`` is there, or ``source`` is no map."""
-    if not isinstance(source, Mapping):
+    if type(source) is not dict and not isinstance(source, Mapping):
         return None
     given, answered = _tokens(source, spent), _tokens(source, made)
     if given is None and answered is None:
@@ -97,11 +86,8 @@ def usage_in(
 
 def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
     for key in (keys,) if type(keys) is str else keys:
-        value = source.get(key)
-        if value is not None:
-            found = value if type(value) is int and value >= 0 else count(value)
-            if found is not None:
-                return found
+        if (value := source.get(key)) is not None and (found := count(value)) is not None:
+            return found
     return None
 
 
@@ -116,17 +102,14 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     if span.status_code == STATUS_OK or not (failed or error_type or span.events or logs):
         return None
     said = span.status_message if failed else ""
-    text = said or _exception(span, logs) or error_type or ("error" if failed else None)
-    return None if text is None else str(text)[:MAX_ERROR]
-
-
-def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
     recorded = [event.attributes for event in span.events if event.name == semconv.EXCEPTION]
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
-    if not recorded:
-        return ""
-    words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
-    return ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
+    raised = ""
+    if recorded:
+        words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
+        raised = ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
+    text = said or raised or error_type or ("error" if failed else None)
+    return None if text is None else str(text)[:MAX_ERROR]
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -141,24 +124,20 @@ def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
         value = value.get("tools") or value.get("function_declarations") or [value]
     if not isinstance(value, (list, tuple)):
         return None
-    found = tuple(_definitions(value))
-    return found if found or not value else None
+    found: list[ToolDefinition] = []
+    for raw in value:
+        item = parsed(raw)
+        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
+            found += [_definition(inner) for inner in item["function_declarations"] if type(inner) is dict]
+        elif type(item) is dict:
+            definition = _definition(item)
+            found += [definition] if definition.name else []
+        elif identifier(item):
+            found.append(ToolDefinition(identifier(item)))
+    return tuple(found) if found or not value else None
 
 
 _TOOLS = Recent(_tool_definitions)
-
-
-def _definitions(items: Iterable[Any]) -> Iterable[ToolDefinition]:
-    for raw in items:
-        item = parsed(raw)
-        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
-            yield from (_definition(inner) for inner in item["function_declarations"] if type(inner) is dict)
-        elif type(item) is dict:
-            definition = _definition(item)
-            if definition.name:
-                yield definition
-        elif identifier(item):
-            yield ToolDefinition(identifier(item))
 
 
 def _definition(item: dict[str, Any]) -> ToolDefinition:
@@ -168,23 +147,15 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
     parameters = parsed(first(item, ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "schema")))
     if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
         parameters = parameters["json"]
-    description = item.get("description")
+    description, annotations = item.get("description"), item.get("annotations")
+    hints = annotations if type(annotations) is dict else item
+    read_only = hints.get("readOnlyHint")
     return ToolDefinition(
         name=identifier(item.get("name")) or ("" if item.get("type") == "function" else identifier(item.get("type"))),
         description=description if type(description) is str else "",
         parameters=parameters,
-        read_only=_reads_only(item),
+        read_only=read_only if isinstance(read_only, bool) else False if hints.get("destructiveHint") is True else None,
     )
-
-
-def _reads_only(item: dict[str, Any]) -> bool | None:
-    """Returns whether a definition's hints call it read-only (``False`` for a destructive one), else ``None``."""
-    annotations = item.get("annotations")
-    hints = annotations if type(annotations) is dict else item
-    read_only = hints.get("readOnlyHint")
-    if isinstance(read_only, bool):
-        return read_only
-    return False if hints.get("destructiveHint") is True else None
 
 
 def agent_named(name: str) -> str:
@@ -201,9 +172,9 @@ def system_of(messages: Messages | None) -> str | None:
     return "\n".join(found) if found else None
 
 
-def said_by_user(text: str) -> Messages:
-    """Returns one user message with ``text``."""
-    return (Message("user", (Text(text),)),)
+def said_by_user(text: Any) -> Messages | None:
+    """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
+    return None if type(text) is not str or hidden(text) else (Message("user", (Text(text),)),)
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
@@ -219,23 +190,18 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
     """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
     strings."""
-    for key in _prefixed(prefix, SESSION_WORDS):
-        if key in attributes and (session := one_session(parsed(attributes[key]))):
+    for word in SESSION_WORDS:
+        if (value := attributes.get(prefix + word)) is not None and (session := one_session(parsed(value))):
             return session
     return ()
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
     """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
-    for key in _prefixed(prefix, USER_WORDS):
-        if key in attributes and (name := identifier(parsed(attributes[key]))):
+    for word in USER_WORDS:
+        if (value := attributes.get(prefix + word)) is not None and (name := identifier(parsed(value))):
             return name
     return ""
-
-
-@cache
-def _prefixed(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(prefix + word for word in words)
 
 
 def captured(value: Any) -> Captured | None:

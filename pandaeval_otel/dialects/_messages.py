@@ -44,7 +44,13 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     """Returns the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
-    item = _unwrapped(item)
+    # LangChain's serialised forms: {"lc": 1, "id": [.., class], "kwargs": {..}} and {"type", "data": {..}}.
+    kwargs, data = item.get("kwargs"), item.get("data")
+    if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
+        name = item["id"][-1] if item["id"] else ""
+        item = {**kwargs, "type": kwargs.get("type") or name}
+    elif type(data) is dict and "content" in data:
+        item = {"type": item.get("type"), **data}
     role = role_of(item, role)
     thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
     thoughts = (thought, item.get("thinking"))
@@ -116,19 +122,6 @@ def role_of(item: dict[str, Any], default: str) -> str:
     return default
 
 
-def _unwrapped(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns the members of a message in one of LangChain's serialised forms, else ``item``:
-    ``{"lc": 1, "id": [.., class], "kwargs": {..}}`` or ``{"type", "data": {..}}``."""
-    kwargs = item.get("kwargs")
-    if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
-        name = item["id"][-1] if item["id"] else ""
-        return {**kwargs, "type": kwargs.get("type") or name}
-    data = item.get("data")
-    if type(data) is dict and "content" in data:
-        return {"type": item.get("type"), **data}
-    return item
-
-
 def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     if "parts" in item:
         return list(parts_of(parsed(item["parts"])))
@@ -197,11 +190,6 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
         if role == "assistant":
             return _MADE(value)
     return _read(value, role)
-
-
-def was_cut(value: Any) -> bool:
-    """Returns whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
-    return _structure(value)[1]
 
 
 def _read_given(text: str) -> tuple[Messages | None, bool]:
@@ -279,23 +267,17 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
     if isinstance(value, (list, tuple)):
         if len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str:
             return [Message(ROLES[value[0]], (text_part(value[1]),))]
-        return _from_list(value, role, nesting)
+        found: list[Message] = []
+        loose: list[Part] = []
+        for item in value:
+            if type(item) is dict and _is_block(item):
+                loose.append(part_of(item))
+            elif nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
+                found += _messages(item, role, nesting + 1)
+        return [Message(true_role(role, loose), tuple(loose)), *found] if loose else found
     if type(value) is dict:
         return _from_dict(value, role, nesting)
     return [Message(role, (text_part(value),))]
-
-
-def _from_list(items: list[Any] | tuple[Any, ...], role: str, nesting: int) -> list[Message]:
-    found: list[Message] = []
-    loose: list[Part] = []
-    for item in items:
-        if type(item) is dict and type(item.get("parts")) is list and "role" in item:
-            found.append(otel_message(item, role))
-        elif type(item) is dict and _is_block(item):
-            loose.append(part_of(item))
-        elif nesting < _MAX_NESTING:
-            found += _messages(item, role, nesting + 1)
-    return [Message(true_role(role, loose), tuple(loose)), *found] if loose else found
 
 
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:

@@ -203,12 +203,8 @@ def _media(block: dict[str, Any], word: str) -> Media:
 
 
 def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
-    for member in members:
-        for key in keys:
-            value = member.get(key)
-            if type(value) is str and value:
-                return value
-    return ""
+    values = (member.get(key) for member in members for key in keys)
+    return next((value for value in values if type(value) is str and value), "")
 
 
 _BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}

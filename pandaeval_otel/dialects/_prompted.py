@@ -69,21 +69,19 @@ def _parts(text: str) -> tuple[Part, ...] | None:
     if _DSPY in text:
         pieces = _FIELD.split(text)
         fields = {name: value.strip() for name, value in zip(pieces[1::2], pieces[2::2], strict=False)}
-        return _dspy(fields) if fields else None
+        if not fields:
+            return None
+        parts: list[Part] = [Reasoning(fields[name]) for name in fields if name in _THOUGHTS and fields[name]]
+        tool = identifier(fields.get(_TOOL))
+        arguments = parsed(fields.get(_ARGUMENTS))
+        if tool and not is_final_answer(tool, arguments):
+            parts.append(ToolRequest(tool, arguments))
+        known = _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"}
+        if rest := [text for name, text in fields.items() if name not in known and text]:
+            parts.append(Text("\n".join(rest)))
+        return tuple(parts)
     match = _THOUGHT.match(text)
     places = [at for mark in _CODE if (at := text.find(mark)) >= 0] if match else []
     if match is None or not places or not text[match.end() : min(places)].strip():
         return None
     return (Reasoning(text[match.end() : min(places)].strip()), Text(text[min(places) :].strip()))
-
-
-def _dspy(fields: dict[str, str]) -> tuple[Part, ...]:
-    parts: list[Part] = [Reasoning(fields[name]) for name in fields if name in _THOUGHTS and fields[name]]
-    tool = identifier(fields.get(_TOOL))
-    arguments = parsed(fields.get(_ARGUMENTS))
-    if tool and not is_final_answer(tool, arguments):
-        parts.append(ToolRequest(tool, arguments))
-    rest = [text for name, text in fields.items() if name not in _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"} and text]
-    if rest:
-        parts.append(Text("\n".join(rest)))
-    return tuple(parts)

@@ -65,11 +65,6 @@ class Dialect(Protocol):
 
     ``content_switch``, optional too: how its users switch the capture of content on, by the name of an instrumentation
     scope, or its beginning up to a dot, or the dialect's own name. The collector logs the text where spans hold none.
-
-    Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
-    attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
-    such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
-    dialects asked before; it may omit fields that ``said`` has, but no note.
     """
 
     name: str
@@ -88,6 +83,8 @@ class ByKind(Dialect):
     """A dialect that tells a span's kind first, and then reads the span by its method of that kind (``read_agent``,
     ``read_llm``, ``read_tool`` …), if it has one. ``attributes``: the span's."""
 
+    reads_any_kind: ClassVar[bool] = False
+    """Whether it also reads spans whose kind :meth:`kind_of` does not tell."""
     _readers: ClassVar[dict[Kind | None, Callable[..., None]]]
 
     def __init_subclass__(cls) -> None:
@@ -96,7 +93,7 @@ class ByKind(Dialect):
         cls._readers = {kind: read for kind, read in named.items() if read is not None}
 
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
-        """Returns the span's kind; ``None`` where this dialect reads nothing of it."""
+        """Returns the span's kind; ``None`` where this dialect cannot tell it."""
         raise NotImplementedError
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -104,7 +101,10 @@ class ByKind(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind = self.kind_of(span, span.attributes)
-        return None if kind is None else self.read_as(kind, span)
+        if kind is None and not self.reads_any_kind:
+            return None
+        reading = self.read_as(kind, span)
+        return None if kind is None and reading == Reading() else reading
 
     def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
         """Reads a span as one of this kind; of none, by ``read_unstated``."""

@@ -15,16 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from pandaeval_otel.base._json import loads, loads_repr
+from pandaeval_otel.base._json import loads
 
 MAX_JSON = 8 << 20
 """Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
 """Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
 MAX_DEPTH = 64
-_SHORT, _LONG = 2 * MAX_DEPTH, 512
-"""Characters within which nothing nests deeper than :data:`MAX_DEPTH`, since each bracket needs its pair; and from
-which on counting brackets costs more than walking the structure."""
+_SHORT = 2 * MAX_DEPTH
+"""Characters within which nothing nests deeper than :data:`MAX_DEPTH`, since each bracket needs its pair."""
 MAX_ENCODINGS = 3
 """How many times a value may be encoded as JSON (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
@@ -42,7 +41,6 @@ LONGEST_PLACEHOLDER = 32
 """Characters; a longer text is no placeholder."""
 
 _OPENERS = frozenset('{["')
-_CONTAINER_OPENERS = frozenset("{[")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _REPR_PAIRS = {"{": "}", "[": "]", "(": ")"}
 # repr() writes no other escapes, and keeps digits and keywords apart: such text is no repr, and Python's parser would
@@ -66,56 +64,31 @@ def parsed(value: Any) -> Any:
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
-    opener = value[:1]
-    if opener in _CONTAINER_OPENERS:
-        size = len(value)
-        if size <= MAX_JSON:
-            try:
-                found = loads(value)
-            except (ValueError, RecursionError):
-                pass  # blanks around it, a repr, or no structure at all
-            else:
-                return found if size <= _SHORT or _is_flat(value) or not too_deep(found) else value
-    elif opener in _LETTERS:  # the first letter tells most texts from everything that is read here
+    if value[:1] in _LETTERS:  # the first letter tells most texts from everything that is read here
         return value
     for _ in range(MAX_ENCODINGS):
-        step = _decoded(value)
-        if type(step) is not str or step == value:
+        stripped = value.strip()
+        if not stripped or len(stripped) > MAX_JSON:
+            return value
+        try:
+            step = loads(stripped) if stripped[0] in _OPENERS else _from_repr(stripped, value)
+        except (ValueError, RecursionError):
+            step = _from_repr(stripped, value)
+        if type(step) is not str:
+            return step if len(stripped) <= _SHORT or not too_deep(step) else value
+        if step == value:
             return step
         value = step
     return value
-
-
-def _decoded(text: str) -> Any:
-    stripped = text.strip()
-    if not stripped or len(stripped) > MAX_JSON:
-        return text
-    if stripped[0] in _OPENERS:
-        try:
-            found = loads(stripped)
-        except (ValueError, RecursionError):
-            return _from_repr(stripped, text)
-        return found if _is_flat(stripped) or not too_deep(found) else text
-    return _from_repr(stripped, text) if stripped[0] == "(" else text
-
-
-def _is_flat(text: str) -> bool:
-    """Returns whether the text, by its length or its brackets, nests no deeper than :data:`MAX_DEPTH`. For a long text
-    walking the structure is cheaper, so the answer is no."""
-    size = len(text)
-    return size <= _SHORT or (size < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH)
 
 
 def _from_repr(stripped: str, text: str) -> Any:
     if _REPR_PAIRS.get(stripped[0]) != stripped[-1] or len(stripped) > MAX_REPR or _NOT_REPR.search(stripped):
         return text
     try:
-        found = loads_repr(stripped)
-    except (ValueError, RecursionError):
-        try:
-            found = ast.literal_eval(stripped)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            return text
+        found = ast.literal_eval(stripped)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
     return _as_json(found) if isinstance(found, (dict, list, tuple)) and not too_deep(found) else text
 
 

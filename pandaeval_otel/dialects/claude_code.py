@@ -60,8 +60,7 @@ class ClaudeCode(ByKind):
                 names = ("claude_code.user_prompt", "user_prompt")
                 told = (log.attributes.get("prompt") for log in logs if log_name(log) in names)
                 prompt = next((text for text in told if not hidden(text)), None)
-            if type(prompt) is str:
-                reading.input = said_by_user(prompt)
+            reading.input = said_by_user(prompt)
             reading.output = _told(logs)
         return reading
 
@@ -102,19 +101,13 @@ def _told(logs: Sequence[RawLog]) -> Messages | None:
         if name == "assistant_response" and not hidden(text):
             found.append(Message("assistant", (Text(str(text)),)))
         elif name == "tool_result":
-            found.append(Message("assistant", (_request(log.attributes),)))
+            parameters = parsed(log.attributes.get("tool_parameters"))
+            called = parameters.get("mcp_tool_name") if type(parameters) is dict else None
+            tool = identifier(called) or identifier(log.attributes.get(_TOOL))
+            given = tool_arguments(log.attributes.get(_TOOL_INPUT))
+            call = ToolRequest(tool, given.value if given else None, identifier(log.attributes.get(_TOOL_CALL_ID)))
+            found.append(Message("assistant", (call,)))
     return tuple(found) or None
-
-
-def _request(attributes: Mapping[str, Any]) -> ToolRequest:
-    parameters = parsed(attributes.get("tool_parameters"))
-    name = parameters.get("mcp_tool_name") if type(parameters) is dict else None
-    given = tool_arguments(attributes.get(_TOOL_INPUT))
-    return ToolRequest(
-        identifier(name) or identifier(attributes.get(_TOOL)),
-        given.value if given else None,
-        identifier(attributes.get(_TOOL_CALL_ID)),
-    )
 
 
 def _call_id(attributes: Mapping[str, Any]) -> str:

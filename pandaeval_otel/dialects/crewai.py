@@ -103,9 +103,7 @@ class CrewAI(ByKind):
             reading.error = error_of(span) or str(attributes[_FAILURE])[:MAX_ERROR]
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        query = first(attributes, _QUERIES)
-        if type(query) is str and not hidden(query):
-            reading.input = said_by_user(query)
+        reading.input = said_by_user(first(attributes, _QUERIES))
         found = first(attributes, _FOUND)
         reading.documents = () if hidden(found) else tuple(as_list(found))
 

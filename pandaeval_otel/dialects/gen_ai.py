@@ -13,13 +13,14 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
     error_of,
+    said_by_user,
     session_candidates,
     system_of,
     tool_definitions,
     usage_of,
 )
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -43,7 +44,7 @@ _KINDS = {
 
 _MERGED_TOOLS = "(merged tools)"
 """Tool name of the span with which ADK closes parallel calls. It calls no tool."""
-_OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
+_TOOL_KEYS = frozenset({semconv.TOOL_NAME, semconv.TOOL_CALL_ID, semconv.MCP_METHOD})
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _SENTENCE_END = (".", "!", "?", ":", "\n")
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -54,19 +55,12 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 """Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
-# Module constants: every span needs these names, and a lookup in another module costs more.
-_REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
-_RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
-_AGENT_NAME = semconv.AGENT_NAME
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
-_TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
-_INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
-_INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
-_FINISH_REASONS = semconv.FINISH_REASONS
-_CONVERSATION_ID = semconv.CONVERSATION_ID
-_SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
-_SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
+_SESSION_RANKS = {
+    key: semconv.SESSION_RANKS[key]
+    for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
+}
 _CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
 """Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
 _STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTABLE, semconv.COMMAND_ARGS)
@@ -74,7 +68,6 @@ _STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTA
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
-_NOTHING_SAID = Reading()
 
 
 class GenAI(Dialect):
@@ -90,10 +83,6 @@ class GenAI(Dialect):
     }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        return self.read_rest(span, logs, _NOTHING_SAID)
-
-    def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
-        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = kind_of(span, attributes)
@@ -102,7 +91,7 @@ class GenAI(Dialect):
         if kind is _TOOL:
             _read_tool(reading, span, attributes)
         elif kind is not _EVALUATION:
-            _read_messages(reading, attributes, told, said)
+            _read_messages(reading, attributes, told)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
             _read_retrieval(reading, attributes)
@@ -134,26 +123,21 @@ def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) 
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    if (value := get(_REQUEST_MODEL)) is not None:
-        reading.request_model = identifier(value)
-    if (value := get(_RESPONSE_MODEL)) is not None:
-        reading.response_model = identifier(value)
-    if (value := get(_RESPONSE_ID)) is not None:
-        reading.response_id = identifier(value)
-    if (value := get(_PREVIOUS_RESPONSE_ID)) is not None:
-        reading.previous_response_id = identifier(value)
-    if (value := get(_AGENT_NAME)) is not None:
-        reading.agent_name = identifier(value)
+    reading.request_model = identifier(get(semconv.REQUEST_MODEL))
+    reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
+    reading.response_id = identifier(get(semconv.RESPONSE_ID))
+    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
+    reading.agent_name = identifier(get(semconv.AGENT_NAME))
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
         reading.agent_name = ""
     if (
-        _CONVERSATION_ID in attributes
-        or _SESSION_ID in attributes
-        or _THREAD_ID in attributes
+        semconv.CONVERSATION_ID in attributes
+        or semconv.GEN_AI_SESSION_ID in attributes
+        or semconv.GEN_AI_THREAD_ID in attributes
         or span.resource.names_session
     ):
-        conversation = attributes.get(_CONVERSATION_ID)
+        conversation = attributes.get(semconv.CONVERSATION_ID)
         if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
             reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
         if conversation and not reading.session_ids and not reading.previous_response_id:
@@ -169,10 +153,13 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
 
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
-    reading.tool_name = identifier(get(_TOOL_NAME)) or _tool_in_name(span.name)
-    if (value := get(_TOOL_CALL_ID)) is not None:
-        reading.tool_call_id = identifier(value)
-    arguments, result = get(_TOOL_ARGUMENTS), get(_TOOL_RESULT)
+    named, in_name = kind_by_name(span.name)
+    if named is not _TOOL:
+        before, _, after = span.name.partition(semconv.MCP_TOOL_CALL)
+        in_name = "" if before else after.strip()
+    reading.tool_name = identifier(get(semconv.TOOL_NAME)) or in_name
+    reading.tool_call_id = identifier(get(semconv.TOOL_CALL_ID))
+    arguments, result = get(semconv.TOOL_ARGUMENTS), get(semconv.TOOL_RESULT)
     if span.events:
         told_arguments, told_result = tool_values(span)
         arguments = told_arguments if hidden(arguments) else arguments
@@ -187,31 +174,30 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         reading.result = Captured(result, result_value)
 
 
-def _tool_in_name(name: str) -> str:
-    kind, rest = kind_by_name(name)
-    if kind is _TOOL:
-        return rest
-    return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
-
-
-def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
+def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
-    inputs = attributes[_INPUT] if _INPUT in attributes else attributes.get(_INPUT_OLD)
-    outputs = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_OUTPUT_OLD)
-    # Instructions may stand among the inputs.
-    given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
-    made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
+    inputs = (
+        attributes[semconv.INPUT_MESSAGES]
+        if semconv.INPUT_MESSAGES in attributes
+        else attributes.get(semconv.PROMPT_OLD)
+    )
+    outputs = (
+        attributes[semconv.OUTPUT_MESSAGES]
+        if semconv.OUTPUT_MESSAGES in attributes
+        else attributes.get(semconv.COMPLETION_OLD)
+    )
+    (given, given_cut), (made, made_cut) = read_messages(inputs, "user"), read_messages(outputs, "assistant")
     given, made = given or told.input or given, made or told.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked
-    if made and not made[-1].finish_reason and _FINISH_REASONS in attributes:
-        made = _with_finish_reasons(made, as_list(attributes[_FINISH_REASONS]))
+    if made and not made[-1].finish_reason and semconv.FINISH_REASONS in attributes:
+        made = _with_finish_reasons(made, as_list(attributes[semconv.FINISH_REASONS]))
     if made and len(made) > 1 and reading.kind is _LLM:
         made = without_chunks(made)
-    if _REASONING in attributes:
-        made = _with_reasoning(made, attributes[_REASONING])
+    if semconv.CONTENT_REASONING in attributes:
+        made = _with_reasoning(made, attributes[semconv.CONTENT_REASONING])
     reading.input, reading.output = given, made
-    system = attributes.get(_SYSTEM)
+    system = attributes.get(semconv.SYSTEM_INSTRUCTIONS)
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = CUT
@@ -242,29 +228,24 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
     found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
     if not hidden(found):
         reading.documents = tuple(as_list(found))
-    query = first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY))
-    if reading.input is None and type(query) is str and not hidden(query):
-        reading.input = (Message("user", (Text(query),)),)
+    if reading.input is None:
+        reading.input = said_by_user(first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY)))
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
-    operation = attributes.get(_OPERATION)
+    operation = attributes.get(semconv.OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
-        return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
-    if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
-        return Kind.EVALUATION
+        return Kind.STEP if attributes.get(semconv.TOOL_NAME) == _MERGED_TOOLS else kind
+    if any(key in attributes for key in _EVALUATION_KEYS):
+        # No work of an agent may count as a score.
+        names_tool = not _TOOL_KEYS.isdisjoint(attributes) or kind_by_name(span.name)[0] is Kind.TOOL
+        if not names_tool:
+            return Kind.EVALUATION
     if operation and identifier(operation):
-        return Kind.TOOL if _TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
+        return Kind.TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
     return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
-
-
-def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
-    """Returns whether a span with a score is a tool's: no work of an agent may count as a score."""
-    if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
-        return True
-    return kind_by_name(span.name)[0] is Kind.TOOL
 
 
 def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
@@ -274,7 +255,7 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
     kind = kind_by_name(span.name)[0]
     if kind is not None:
         return kind
-    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
+    if not _TOOL_KEYS.isdisjoint(attributes):
         return Kind.TOOL
     if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
         return Kind.LLM

@@ -5,7 +5,7 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE = "gcp.vertex.agent"
 _REQUEST = "gcp.vertex.agent.llm_request"
@@ -56,9 +56,7 @@ class GoogleADK(ByKind):
             return None
         return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        reading = self.read_as(self.kind_of(span, span.attributes), span)
-        return None if reading == Reading() else reading
+    reads_any_kind = True
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.session_ids = one_session(attributes.get("gcp.vertex.agent.session_id"))

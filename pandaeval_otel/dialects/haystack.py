@@ -18,7 +18,7 @@ from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
@@ -67,9 +67,7 @@ class Haystack(ByKind):
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         if type(given) is dict:
-            reading.input, prompt = messages_of(given.get("messages"), "user"), given.get("prompt")
-            if not reading.input:
-                reading.input = said_by_user(prompt) if type(prompt) is str and not hidden(prompt) else None
+            reading.input = messages_of(given.get("messages"), "user") or said_by_user(given.get("prompt"))
             reading.tools = tool_definitions(_definitions(given.get("tools")))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT

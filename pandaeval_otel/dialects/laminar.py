@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, captured, prefixed_sessions, prefixed_user, run_kind
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -11,7 +9,7 @@ from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 _INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
@@ -41,9 +39,7 @@ class Laminar(ByKind):
         own = semconv.OPERATION not in attributes and (_INPUT in attributes or _OUTPUT in attributes)
         return run_kind(not span.parent_id) if own else None
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        reading = self.read_as(self.kind_of(span, span.attributes), span)
-        return None if reading == Reading() else reading
+    reads_any_kind = True
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)

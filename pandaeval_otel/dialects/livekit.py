@@ -45,8 +45,7 @@ class LiveKit(ByKind):
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
-        asked = _private(attributes, "user_input")
-        reading.input = said_by_user(asked) if type(asked) is str and asked and not hidden(asked) else None
+        reading.input = said_by_user(_private(attributes, "user_input") or None)
         reading.output = _answer(attributes)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:

@@ -56,10 +56,9 @@ class LlamaIndex(Dialect):
             return _call(calls)
         if _RETRIEVED in events:
             told = events[_RETRIEVED].attributes
-            query = first(told, (_QUERY, f"{_QUERY}.query_str"))
             return Reading(
                 kind=Kind.RETRIEVAL,
-                input=said_by_user(query) if type(query) is str else None,
+                input=said_by_user(first(told, (_QUERY, f"{_QUERY}.query_str"))),
                 documents=tuple(as_list(told.get("nodes"))),
             )
         if any(name in events for name in _EMBEDDED):
@@ -89,11 +88,11 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     for event in events:
         told.update((key, value) for key, value in event.attributes.items() if value not in (None, "null"))
     reading = Reading(kind=Kind.LLM)
-    messages, prompt = parsed(told.get("messages")), told.get("prompt")
+    messages = parsed(told.get("messages"))
     if isinstance(messages, (list, tuple)):
         reading.input = tuple(_message(item) for item in messages if type(item) is dict)
-    elif type(prompt) is str:
-        reading.input = said_by_user(prompt)
+    else:
+        reading.input = said_by_user(told.get("prompt"))
     reading.system = system_of(reading.input)
     prefix = "response.message."
     message = {key.removeprefix(prefix): value for key, value in told.items() if key.startswith(prefix)}

@@ -7,7 +7,6 @@ newer formats share with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -17,7 +16,7 @@ from pandaeval_otel.dialects._messages import Messages, messages_of, read_messag
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Recent, count, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolDefinition
 from pandaeval_otel.model.raw import RawSpan
 
@@ -34,8 +33,6 @@ _CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
 _REASONING = ("gen_ai.aggregated_usage.details.reasoning_tokens",)
 _CARRIER = "final_result"
 """Name of the output tool; for several output types the type's name follows."""
-_MAX_CACHED = 50_000
-"""Most characters of request parameters that are remembered: they recur with every model call of an agent."""
 
 
 class PydanticAI(ByKind):
@@ -66,7 +63,13 @@ class PydanticAI(ByKind):
         reading.agent_name = identifier(attributes[_AGENT_NAME])
         reading.request_model = identifier(attributes[_MODEL_NAME])
         reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
-        told, cut = _transcript(attributes)
+        whole = attributes.get(_MESSAGES)
+        if isinstance(whole, (list, tuple)):
+            told, cut = messages_of([parsed(item) for item in whole], "user"), False
+        elif _MESSAGES in attributes:
+            told, cut = read_messages(whole, "user")
+        else:
+            told, cut = told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
         made: Messages = ()
         result = attributes.get("final_result")
         if cut:
@@ -77,7 +80,7 @@ class PydanticAI(ByKind):
                 first = next(index for index, message in enumerate(told) if message.role == "assistant")
                 reading.input = told[:first] or None
             if type(result) is str and not hidden(result):
-                limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
+                limit = len(whole) if type(whole) is str else 0
                 rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
                 reading.output = (Message("assistant", (Text(result), *rest)),)
             return
@@ -91,8 +94,7 @@ class PydanticAI(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         value = attributes.get(_PARAMETERS)
-        read_offer = _REMEMBERED_OFFER if type(value) is str and len(value) <= _MAX_CACHED else _offer
-        reading.tools, carriers = read_offer(value)
+        reading.tools, carriers = _OFFER(value) if type(value) is str else _offer(value)
         if _EVENTS in attributes:
             reading.input, reading.output = told_in_list(attributes[_EVENTS])
             reading.system = system_of(reading.input)
@@ -109,16 +111,6 @@ def _is_carrier(name: Any) -> bool:
     return type(name) is str and (name == _CARRIER or name.startswith(f"{_CARRIER}_"))
 
 
-def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
-    """Returns all messages of the run and those before it, and whether they were cut short."""
-    if _MESSAGES in attributes:
-        value = attributes[_MESSAGES]
-        if isinstance(value, (list, tuple)):
-            return messages_of([parsed(item) for item in value], "user"), False
-        return read_messages(value, "user")
-    return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
-
-
 def _offer(value: Any) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
     """Returns the tools that a model was offered, and the names of those that only carry its answer."""
     found = parsed(value)
@@ -129,4 +121,4 @@ def _offer(value: Any) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str
     return tools, frozenset(tool.name for tool in carriers)
 
 
-_REMEMBERED_OFFER = lru_cache(maxsize=256)(_offer)
+_OFFER = Recent(_offer)

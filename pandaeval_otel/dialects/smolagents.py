@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from operator import is_
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -18,7 +16,7 @@ from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
-from pandaeval_otel.dialects._values import LISTS_KEPT, Recent, parsed
+from pandaeval_otel.dialects._values import Recent, parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -48,66 +46,31 @@ class Smolagents(Dialect):
         if type(text) is not str or "New task:\\n" not in text:
             return None
         found = messages_of(text, "user")
-        return Reading(input=_TOLD(found)) if found else None
+        return Reading(input=_told(found)) if found else None
 
 
 DIALECT = Smolagents()
 
 
-@dataclass(slots=True)
-class _Telling:
-    """One conversation. ``told``: the reading of ``messages``; ``asked``: the last tool requests in it."""
-
-    messages: Messages = ()
-    told: Messages = ()
+def _told(messages: Messages) -> Messages:
     asked: tuple[ToolRequest, ...] = ()
-
-
-class _Tellings:
-    """Reads conversations; of one that has grown since its last reading, only the new messages. Safe on any thread."""
-
-    def __init__(self) -> None:
-        self._last: tuple[_Telling, ...] = ()
-
-    def __call__(self, messages: Messages) -> Messages:
-        before = _Telling()
-        for last in self._last:
-            # Where a conversation has grown, the messages before are the very same objects.
-            if len(last.messages) <= len(messages) and all(map(is_, last.messages, messages)):
-                before = last
-                break
-        telling = _told(messages, before)
-        self._last = (telling, *self._last[: LISTS_KEPT - 1])
-        return telling.told
-
-
-_TOLD = _Tellings()
-
-
-def _told(messages: Messages, before: _Telling) -> _Telling:
-    asked = before.asked
-    told = [*before.told]
-    for message in messages[len(before.messages) :]:
+    told: list[Message] = []
+    for message in messages:
         text = message.text
         if message.role == "assistant" and _CALLS in text:
-            message = _with_calls(message)
+            said, _, calls = text.rpartition(_CALLS)
+            found = _CALLS_IN(calls)
+            if isinstance(found, list):
+                parts: list[Part] = [Text(said.strip())] if said.strip() else []
+                parts += [request_of(call) for call in found if type(call) is dict]
+                message = Message(message.role, tuple(parts), message.finish_reason)
             asked = message.tool_requests
             told.append(message)
         elif message.role == "user" and _SECTIONS.search(text):
             told += _sections(text, asked)
         else:
             told.append(message)
-    return _Telling(messages, tuple(told), asked)
-
-
-def _with_calls(message: Message) -> Message:
-    text, _, calls = message.text.rpartition(_CALLS)
-    found = _CALLS_IN(calls)
-    if not isinstance(found, list):
-        return message
-    parts: list[Part] = [Text(text.strip())] if text.strip() else []
-    parts += [request_of(call) for call in found if type(call) is dict]
-    return Message(message.role, tuple(parts), message.finish_reason)
+    return tuple(told)
 
 
 def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:

@@ -44,8 +44,7 @@ class SpringAI(ByKind):
         return Kind.STEP if stores else kind
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        query = attributes.get("db.vector.query.content")
-        reading.input = said_by_user(query) if type(query) is str and not hidden(query) else None
+        reading.input = said_by_user(attributes.get("db.vector.query.content"))
         reading.documents = tuple(as_list(attributes.get("db.vector.query.response.documents")))
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:

@@ -6,7 +6,7 @@ Depending on the release, the outer span's usage repeats one call or sums up all
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._messages import Messages, messages_of, read_messag
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import Recent, as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
     Kind,
     Message,
@@ -33,7 +33,7 @@ from pandaeval_otel.model import (
     ToolRequest,
     ToolResponse,
 )
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE_7 = "gen_ai"
 _RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
@@ -76,9 +76,7 @@ class VercelAI(ByKind):
             return Kind.EMBEDDING
         return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        reading = self.read_as(self.kind_of(span, span.attributes), span)
-        return None if reading == Reading() else reading
+    reads_any_kind = True
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.user_id = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
@@ -116,20 +114,10 @@ class VercelAI(ByKind):
             _read_prompt(reading, attributes[_PROMPT])
         reading.system = reading.system or system_of(reading.input)
         reading.output = _answer(attributes)
-        if _TOOLS in attributes:
-            # Reads a list with one JSON text for each tool, which is the same with every call.
-            value = attributes[_TOOLS]
-            if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
-                reading.tools = _TOOL_TEXTS(_BETWEEN.join(value))
-            else:
-                reading.tools = tool_definitions(value)
+        reading.tools = tool_definitions(attributes.get(_TOOLS))
 
 
 DIALECT = VercelAI()
-
-
-_BETWEEN = "\0"
-_TOOL_TEXTS = Recent(lambda text: tool_definitions(text.split(_BETWEEN)))
 
 
 def _read_prompt(reading: Reading, value: Any) -> None:

@@ -22,8 +22,6 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
     becomes the ``WORKFLOW`` that they make up.
     """
-    if not _any_twice(tree):
-        return tree, 0
     calls = [span for span in tree.outer_first() if span.kind in _CALLS]
     wrappers = _wrappers(calls, tree)
     groups: dict[str, list[Span]] = {}
@@ -35,7 +33,11 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
         if keeper is not None and _says_otherwise(tree.by_id[keeper], span):
             keeper = None
-        keeper = keepers[span.span_id] = keeper or _keeper(span, tree, keepers, wrappers)
+        if keeper is None:
+            above = tree.above(span)
+            begins = above is None or above.kind is not span.kind or above.span_id in wrappers
+            keeper = span.span_id if above is None or begins or not _same_call(above, span) else keepers[above.span_id]
+        keepers[span.span_id] = keeper
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
@@ -46,20 +48,6 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
             changed.update((span.span_id, _emptied(span)) for span in group[1:])
     folded = len(keepers) - len(groups)
     return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
-
-
-def _any_twice(tree: Tree) -> bool:
-    """Returns whether any call may stand twice: inside another of its kind, or with the same response id."""
-    responses: set[str] = set()
-    for span, above in tree.with_above():
-        kind = span.kind
-        if kind not in _CALLS:
-            continue
-        if (above is not None and above.kind is kind) or span.response_id in responses:
-            return True
-        if span.response_id and kind is _LLM:
-            responses.add(span.response_id)
-    return False
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
@@ -80,14 +68,6 @@ def _wrapper(span: Span, calls: Container[str]) -> Span:
     if not span.response_id or span.response_id not in calls:
         return span.but(kind=Kind.WORKFLOW)
     return _emptied(span).but(kind=Kind.WORKFLOW, response_id="", previous_response_id="", system=None)
-
-
-def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
-    """Returns the id of the span that keeps the call which ``span`` is part of: its own, if that call begins here."""
-    above = tree.above(span)
-    if above is None or above.kind is not span.kind or above.span_id in wrappers or not _same_call(above, span):
-        return span.span_id
-    return keepers[above.span_id]
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 
-from pandaeval_otel.model import Kind, Message, OtherPart, Span, Text, Turn
+from pandaeval_otel.model import Kind, Message, OtherPart, Span, Turn
 from pandaeval_otel.normal.speech import answered, is_cut, is_user_turn
 from pandaeval_otel.normal.tree import Tree
 
@@ -122,17 +122,13 @@ def conversations(
         found[_id([*before, *[(_plain(turn.user or ""), _plain(turn.assistant or "")) for turn in turns]], whose)] = (
             None
         )
-    found[_id(_as_called(speakers), whose)] = None
-    found.pop("", None)
-    return tuple(found), _id(before, whose)
-
-
-def _as_called(speakers: Sequence[Span]) -> list[Exchange]:
-    """Returns the conversation up to the last model call's answer, in the words that a next call's history has."""
+    # Up to the last model call's answer, in the words that a next call's history has.
     last = max(speakers, key=lambda span: (span.end_ns, span.start_ns))
     told = _exchanges(last.input or ())
     said = answered(last.output).text if last.kind is Kind.LLM and last.error is None and told else None
-    return [*told[:-1], (told[-1][0], _plain(said))] if said else []
+    found[_id([*told[:-1], (told[-1][0], _plain(said))] if said else [], whose)] = None
+    found.pop("", None)
+    return tuple(found), _id(before, whose)
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
@@ -148,7 +144,7 @@ def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
             if type(part) is OtherPart and message.hidden:
                 return []
         if is_user_turn(message):
-            text = _plain(_words(message))
+            text = _plain(message.text)
             if open_:
                 found[-1] = f"{found[-1][0]} {text}", ""
             else:
@@ -156,17 +152,10 @@ def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
             open_ = True
             continue
         open_ = False
-        text = _words(message) if message.role == "assistant" else ""
+        text = message.text if message.role == "assistant" else ""
         if text:
             found[-1:] = [(found[-1][0] if found else "", _plain(text))]
     return found
-
-
-def _words(message: Message) -> str:
-    parts = message.parts
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return parts[0].text
-    return message.text
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
+from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
 _REPLAYS = ("For context:", "Observation:\n")
@@ -77,7 +77,7 @@ def asks_for_tool(request: ToolRequest) -> bool:
     """Returns whether a request is for a tool, rather than the model's way to hand over its answer or a call whose name
     is lost."""
     name = request.name
-    return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
+    return bool(name) and not is_final_answer(name, request.arguments)
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
@@ -91,26 +91,17 @@ def asked(span: Span) -> Said:
         return NOTHING
     if not span.input:
         return Said("")
-    if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
-        return Said(text)
     group = next(_user_groups(span.input[::-1]), None)
-    if group is None or (group[0].hidden and _is_history(span.input, group)):
+    if group is None:
+        return NOTHING
+    # Of a longer conversation whose last message was cut in two, later ones may have been cut off.
+    if (
+        group[0].hidden
+        and group[0] is span.input[-1]
+        and any(message.role != "system" and message not in group for message in span.input)
+    ):
         return NOTHING
     return _worded([part for message in reversed(group) for part in message.parts])
-
-
-def _only_text(messages: Sequence[Message], role: str) -> str | None:
-    """Returns the text of a list that is one message of this role with one text part, as most are; else ``None``."""
-    if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
-        return None
-    part = messages[0].parts[0]
-    return part.text if type(part) is Text else None
-
-
-def _is_history(messages: Sequence[Message], group: Sequence[Message]) -> bool:
-    """Returns whether the group is the end of a longer conversation: a length limit that cut its last message in two
-    may have cut off later ones."""
-    return group[0] is messages[-1] and any(message.role != "system" and message not in group for message in messages)
 
 
 def _worded(parts: Sequence[Part]) -> Said:
@@ -140,29 +131,24 @@ def answered(output: Sequence[Message] | None) -> Said:
         return NOTHING
     if not output:
         return Said("")
-    if (text := _only_text(output, "assistant")) is not None:
-        return Said(text)
     served = False
     silent = False
     for message in reversed(output):
         served = served or any(type(part) is ToolResponse for part in message.parts)
         if message.role not in ("assistant", ""):
             continue
-        said = _answer_of(message, served)
+        requests = message.tool_requests
+        handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
+        if handed is not None:
+            said = Said(_handed_over(handed.arguments))
+        elif requests and not served:
+            said = Said(pending=True)
+        else:
+            said = _worded(_last_parts(message.parts) if requests else message.parts)
         if said.text or said.pending or said.media_only or message.hidden:
             return said
         silent = silent or said.text == ""
     return Said("") if silent else NOTHING
-
-
-def _answer_of(message: Message, served: bool) -> Said:
-    requests = message.tool_requests
-    handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
-    if handed is not None:
-        return Said(_handed_over(handed.arguments))
-    if requests and not served:
-        return Said(pending=True)
-    return _worded(_last_parts(message.parts) if requests else message.parts)
 
 
 def _last_parts(parts: Sequence[Part]) -> Sequence[Part]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Message, Span, ToolRequest, ToolResponse
@@ -38,21 +38,17 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
             passed += 1
         if due:
             messages = (*(span.input or ()), *(span.output or ())) if whole_run else span.input or ()
-            _read(messages, made, before, due)
-
-
-def _read(messages: Sequence[Message], made: _Made, before: Order, due: dict[int, Call]) -> None:
-    seen: Counter[tuple[str, Hashable]] = Counter()
-    for requests, responses in _batches(messages):
-        if not requests:
-            for response in responses:
-                _give(made.answered_by(response, before, due), response, due)
-        for request, answer in reversed(_pairs(requests, responses)):
-            call = made.asked_by(request, before, seen)
-            if answer is not None:
-                _give(call, answer, due)
-        if not due:
-            return
+            seen: Counter[tuple[str, Hashable]] = Counter()
+            for requests, responses in _batches(messages):
+                if not requests:
+                    for response in responses:
+                        _give(made.answered_by(response, before, due), response, due)
+                for request, answer in reversed(_pairs(requests, responses)):
+                    call = made.asked_by(request, before, seen)
+                    if answer is not None:
+                        _give(call, answer, due)
+                if not due:
+                    break
 
 
 def _give(call: Call | None, response: ToolResponse, due: dict[int, Call]) -> None:
@@ -85,7 +81,10 @@ def _pairs(requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]) -
     answers: dict[int, ToolResponse] = {}
     left = list(responses)
     for named in (_ID, _NAME):
-        open_requests = _queues((named(request), at) for at, request in enumerate(requests) if at not in answers)
+        open_requests: dict[str, deque[int]] = {}
+        for at, request in enumerate(requests):
+            if at not in answers and (name := named(request)):
+                open_requests.setdefault(name, deque()).append(at)
         unused = []
         for response in left:
             queue = open_requests.get(named(response))
@@ -98,14 +97,6 @@ def _pairs(requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]) -
     if left and (len(left) == len(still_open) or not any(response.id for response in left)):
         answers.update(zip(still_open, left, strict=False))
     return [(request, answers.get(at)) for at, request in enumerate(requests)]
-
-
-def _queues(named: Iterable[tuple[str, int]]) -> dict[str, deque[int]]:
-    found: dict[str, deque[int]] = {}
-    for name, at in named:
-        if name:
-            found.setdefault(name, deque()).append(at)
-    return found
 
 
 class _Made:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
@@ -62,24 +62,27 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
     output = said.turns[-1].assistant if said.turns else None
-    facts = _facts(tree.spans)
-    models = facts.models
+    models = [span for span in tree.spans if span.kind is _LLM]
+    agents = dict.fromkeys(span.agent_name for span in tree.spans if span.agent_name)
     session = session_id(tree)
     calls = tool_calls(tree)
-    names = (_agent(root, tree, facts.agents), root.service, root.environment, *facts.agents)
-    agent, service, environment, *agents = all_bounded(names)
+    trigger = closing.trigger
+    if closing.revision > 1 and trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):  # decided again: what its spans now show
+        trigger = Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
+    names = (_agent(root, tree, agents), root.service, root.environment, *agents)
+    agent, service, environment, *agents_named = all_bounded(names)
     user = user_id(tree)
-    responses, continues = exchanged(facts.exchanges)
+    responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
     if session is None and not continues:
         told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
-    named = _distinct([name for names in facts.dialects for name in names])
+    named = _distinct([name for span in tree.spans for name in span.dialects])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=agent,
-        agents=tuple(agents),
+        agents=tuple(agents_named),
         service=service,
         environment=environment or None,
         session_id=session,
@@ -87,20 +90,20 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         error=_error(roots or [root], tree, output),
         complete=complete,
         fragment=not complete and bool(missing) and all(span.remote_parent for span in missing),
-        trigger=_trigger(closing, complete, missing),
+        trigger=trigger,
         input=said.turns[0].user if said.turns else None,
         output=output,
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=calls,
-        tools=_tools(facts.choosers),
+        tools=_tools([span for span in tree.spans if span.tools]),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
         dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
+        notes=_notes(tree, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -111,39 +114,6 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
     )
-
-
-@dataclass(slots=True)
-class _Facts:
-    """Facts from the spans of a trace, gathered in one pass. Dictionaries hold distinct values in order."""
-
-    models: list[Span] = field(default_factory=list)
-    choosers: list[Span] = field(default_factory=list)
-    """Spans that state tools."""
-    exchanges: list[Span] = field(default_factory=list)
-    """Spans with a response id, or with that of a previous one."""
-    agents: dict[str, None] = field(default_factory=dict)
-    dialects: dict[tuple[str, ...], None] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    dropped: int = 0
-
-
-def _facts(spans: Iterable[Span]) -> _Facts:
-    facts = _Facts()
-    for span in spans:
-        if span.kind is _LLM:
-            facts.models.append(span)
-        if span.agent_name:
-            facts.agents[span.agent_name] = None
-        if span.response_id or span.previous_response_id:
-            facts.exchanges.append(span)
-        if span.tools:
-            facts.choosers.append(span)
-        facts.dialects[span.dialects] = None
-        if span.notes:
-            facts.notes += span.notes
-        facts.dropped += span.dropped_attributes
-    return facts
 
 
 def is_genai(trace: Trace) -> bool:
@@ -164,20 +134,13 @@ def _evaluations(tree: Tree) -> set[str]:
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in found:
             whole = (span, *tree.below(span))
-            if not any(_acts(inner) for inner in whole):
+            if not any(
+                inner.kind not in _JUDGING
+                or any(type(part) is ToolRequest for message in inner.output or () for part in message.parts)
+                for inner in whole
+            ):
                 found.update(inner.span_id for inner in whole)
     return found if len(found) < len(tree.spans) else set()
-
-
-def _acts(span: Span) -> bool:
-    """Returns whether a span does more than judge."""
-    if span.kind not in _JUDGING:
-        return True
-    return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
-
-
-def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
-    return (f"{len(left_out)} spans of evaluations are not the agent's: left out",) if left_out else ()
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
@@ -223,13 +186,6 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
 
 
-def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:
-    """Returns why the trace closed; for a trace that is decided again, the reason that its spans now show."""
-    if closing.revision > 1 and closing.trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):
-        return Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
-    return closing.trigger
-
-
 def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
     """Returns the fullest definition of each tool that was offered, in order of appearance."""
     found: dict[str, ToolDefinition] = {}
@@ -272,13 +228,14 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     return sum(stated, Usage())
 
 
-def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:
-    said = [*notes, *facts.notes]
+def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
+    said = [*notes, *(note for span in tree.spans for note in span.notes)]
+    dropped = sum([span.dropped_attributes for span in tree.spans])
     if folded:
         said.append(f"{folded} duplicate span{'s' if folded > 1 else ''} of the same call folded")
-    if facts.dropped:
+    if dropped:
         by = "by a limit" if NOTE in said else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
-        said.append(f"{facts.dropped} attributes were dropped {by}")
+        said.append(f"{dropped} attributes were dropped {by}")
     return _distinct(said)
 
 

@@ -67,16 +67,13 @@ def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
     """Joins a run without an answer with the next run of the same question: the first handed over, or was retried."""
     kept: list[_Exchange] = []
     for exchange in found:
-        if kept and _is_taken_over(kept[-1], exchange.question):
-            last = kept.pop()
+        last, text = (kept[-1] if kept else _Exchange(NOTHING, NOTHING, "", 0)), exchange.question.text
+        if last.question.text is not None and last.answer.text is None and text in (None, last.question.text):
+            kept.pop()
             notes = last.notes + exchange.notes
             exchange = replace(exchange, question=last.question, start_ns=last.start_ns, notes=notes)
         kept.append(exchange)
     return kept
-
-
-def _is_taken_over(last: _Exchange, question: Said) -> bool:
-    return last.question.text is not None and last.answer.text is None and question.text in (None, last.question.text)
 
 
 def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
@@ -113,18 +110,14 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
     last_call = max(calls, key=_ended, default=None)
     last_run = max((run for run in runs if run.output is not None), key=_ended, default=None)
     for span, source in ((last_call, "the last model call"), (last_run, "an inner agent")):
-        said = NOTHING if span is None or _failed(span, tree) else answered(span.output)
+        above = tree.above(span) if span is not None else None
+        failed = span is None or span.error is not None or (above is not None and above.error is not None)
+        said = NOTHING if span is None or failed else answered(span.output)
         if said != NOTHING:
             exchange.answer = said
             if said.text is not None:
                 exchange.notes.append(f"final answer taken from {source}")
             return
-
-
-def _failed(span: Span, tree: Tree) -> bool:
-    """Returns whether a span, or the working span above it, ended in an error."""
-    above = tree.above(span)
-    return span.error is not None or (above is not None and above.error is not None)
 
 
 def _of_calls(group: Sequence[Span]) -> _Exchange:
@@ -145,19 +138,15 @@ def _by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
     heard: list[str] = []
     for call in calls:
         said = user_messages(call.input or ())
-        if not groups or _is_next_turn(call, said, heard):
+        grown = said != heard and bool(heard) and heard[-1] in said[:-1]
+        # Where the server keeps the history, the input holds only what is new.
+        if not groups or (bool(said) if call.previous_response_id else grown):
             groups.append([call])
             heard = said
         else:
             groups[-1].append(call)
             heard = heard or said
     return groups
-
-
-def _is_next_turn(call: Span, said: Sequence[str], heard: Sequence[str]) -> bool:
-    if call.previous_response_id:  # the server keeps the history, the input holds only what is new
-        return bool(said)
-    return said != heard and bool(heard) and heard[-1] in said[:-1]
 
 
 def of_turn(trace: Trace, index: int) -> Trace:

@@ -68,18 +68,16 @@ def scope_in(context: Context) -> ContextIds:
     """Returns the ids in ``context``: those set in this process, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
-    return _completed(own, context) if BAGGAGE in context else own
-
-
-def _completed(scope: ContextIds, context: Context) -> ContextIds:
+    if BAGGAGE not in context:
+        return own
     entries = baggage.get_all(context)
     found: dict[str, Any] = {}
     for said, names in _FROM_BAGGAGE:
-        if not getattr(scope, said):
+        if not getattr(own, said):
             value = next((entries[name] for name in names if entries.get(name)), None)
             if value is not None:
                 found[said] = str(value)
-    return replace(scope, **found) if found else scope
+    return replace(own, **found) if found else own
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:

@@ -120,7 +120,14 @@ class Collecting:
                 self._count(signal, ENDED, sum(map(len, taken.values())))
         for trace_id in {**ended, **records}:
             self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
-        self._keep_bounds(now)
+        while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
+            self.drop(next(iter(self._traces)), "held_full")
+        forgotten = now - self._rules.max_age
+        while self._traces:
+            trace_id, trace = next(iter(self._traces.items()))
+            if trace.touched_at > forgotten or trace.span_count or trace.log_count:
+                break
+            del self._traces[trace_id]  # its open spans will hardly end, and none of it is held
 
     def drop(self, trace_id: int, reason: str) -> None:
         """Drops a whole trace, including its later spans."""
@@ -174,7 +181,11 @@ class Collecting:
             return
         trace.span_count += len(spans)
         trace.log_count += len(records)
-        items = [_item(span) for span in spans]
+        items = []
+        for span in spans:
+            span_id, parent = span.context.span_id.to_bytes(8, "big"), span.parent
+            above = parent.span_id.to_bytes(8, "big") if parent is not None else b""
+            items.append(Item(span_id, above, parent is not None and parent.is_remote))
         try:
             size = self._encode(trace, spans, items, records)
         except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
@@ -226,17 +237,10 @@ class Collecting:
     def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> Part:
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
-        part = Part(_bytes(trace_id), _reason(whole, capped, shutting), fragment=not whole, scope=trace.scope)
-        self._fill(part, trace)
-        if finished:
-            part.session_end = trace.session_end
-            del self._traces[trace_id]
-        else:
-            trace.spans, trace.rows, trace.logs = [], [], []
-            trace.span_count = trace.log_count = trace.size = 0
-        return part
-
-    def _fill(self, part: Part, trace: _Trace) -> None:
+        reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE
+        if whole or capped:
+            reason = proto.CLOSE_REASON_LIMIT if capped else proto.CLOSE_REASON_ROOT_ENDED
+        part = Part(_bytes(trace_id), reason, fragment=not whole, scope=trace.scope)
         chunks, part.span_count, part.log_count = trace.spans, trace.span_count, trace.log_count
         if self._agents_only:
             rows = needed(trace.rows)
@@ -248,18 +252,13 @@ class Collecting:
                 self._count("traces", SKIPPED, 1)
         part.spans = merged(chunks) if chunks else b""
         part.logs = merged(trace.logs) if trace.logs else b""
-
-    # -- bounds --------------------------------------------------------------------------------------------------
-
-    def _keep_bounds(self, now: float) -> None:
-        while self._traces and (self.held_bytes > self._held_limit or len(self._traces) > MAX_TRACES):
-            self.drop(next(iter(self._traces)), "held_full")
-        forgotten = now - self._rules.max_age
-        while self._traces:
-            trace_id, trace = next(iter(self._traces.items()))
-            if trace.touched_at > forgotten or trace.span_count or trace.log_count:
-                break
-            del self._traces[trace_id]  # its open spans will hardly end, and none of it is held
+        if finished:
+            part.session_end = trace.session_end
+            del self._traces[trace_id]
+        else:
+            trace.spans, trace.rows, trace.logs = [], [], []
+            trace.span_count = trace.log_count = trace.size = 0
+        return part
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
         if spans:
@@ -268,21 +267,5 @@ class Collecting:
             self._count("logs", DROPPED, records, reason)
 
 
-def _item(span: ReadableSpan) -> Item:
-    parent = span.parent
-    span_id = span.context.span_id.to_bytes(8, "big")
-    if parent is None:
-        return Item(span_id)
-    return Item(span_id, parent.span_id.to_bytes(8, "big"), parent.is_remote)
-
-
 def _bytes(trace_id: int) -> bytes:
     return trace_id.to_bytes(16, "big")
-
-
-def _reason(whole: bool, capped: bool, shutting: bool) -> proto.CloseReason:
-    if capped:
-        return proto.CLOSE_REASON_LIMIT
-    if whole:
-        return proto.CLOSE_REASON_ROOT_ENDED
-    return proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE

@@ -72,7 +72,12 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
     if redact is not None or unsampled:
         for span in (s for r in request.resource_spans for scoped in r.scope_spans for s in scoped.spans):
             if redact is not None:
-                _redact_span(span, redact)
+                span.name = redact("name", span.name) or ""
+                if span.status.message:
+                    span.status.message = redact("status.message", span.status.message) or ""
+                parts: list[Any] = [span, *span.events, *span.links]
+                for part in parts:
+                    _redact_pairs(part.attributes, redact)
             if span.span_id in unsampled:
                 span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
     return bytes(request.SerializeToString())
@@ -106,15 +111,6 @@ def merged(requests: Sequence[bytes]) -> bytes:
                 scopes[scope] = resources[resource].scoped.add(scope=scoped.scope, schema_url=scoped.schema_url)
             scopes[scope].items.extend(scoped.items)
     return bytes(whole.SerializeToString())
-
-
-def _redact_span(span: Any, redact: Redact) -> None:
-    span.name = redact("name", span.name) or ""
-    _redact_pairs(span.attributes, redact)
-    if span.status.message:
-        span.status.message = redact("status.message", span.status.message) or ""
-    for part in (*span.events, *span.links):
-        _redact_pairs(part.attributes, redact)
 
 
 def _redact_pairs(pairs: Any, redact: Redact) -> None:

@@ -14,7 +14,7 @@ from opentelemetry import context as context_api
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from pandaeval_otel.processor.collecting import Collecting, Part, SessionEnd
+from pandaeval_otel.processor.collecting import Collecting, SessionEnd
 from pandaeval_otel.processor.settings import Settings
 from pandaeval_otel.processor.submission import Submission
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED
@@ -189,10 +189,12 @@ class Worker:
         flushes = list(self._flushes)
         self._take()
         now = time.monotonic()
-        self._put(self.collecting.complete(now))
+        for part in self.collecting.complete(now):
+            self.submission.buffer.put(part)
         for flush in flushes:
             if flush.up_to is None:
-                self._put(self.collecting.flush(flush.shutting))
+                for part in self.collecting.flush(flush.shutting):
+                    self.submission.buffer.put(part)
                 flush.up_to, flush.lost = self.submission.buffer.newest, self.submission.buffer.lost
         self.submission.step(hurry=bool(flushes))
         for flush in flushes:
@@ -216,7 +218,3 @@ class Worker:
             if number := self.losses.items(signal):
                 self._count(signal, ENDED, number)
                 self._count(signal, DROPPED, number, "queue_full")
-
-    def _put(self, parts: list[Part]) -> None:
-        for part in parts:
-            self.submission.buffer.put(part)

@@ -109,14 +109,9 @@ def _any_scope(encoded: bytes, room: Room) -> Scope:
     return Scope(message.name[:MAX_SPAN_NAME_CHARS], message.version[:MAX_SPAN_NAME_CHARS])
 
 
-@lru_cache(maxsize=64)  # spans of one process come with the same one, again and again
-def _small_resource(encoded: bytes) -> Resource:
-    return _any_resource(encoded, Room())
-
-
-@lru_cache(maxsize=256)
-def _small_scope(encoded: bytes) -> Scope:
-    return _any_scope(encoded, Room())
+# Spans of one process come with the same ones, again and again.
+_small_resource = lru_cache(maxsize=64)(lambda encoded: _any_resource(encoded, Room()))
+_small_scope = lru_cache(maxsize=256)(lambda encoded: _any_scope(encoded, Room()))
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:

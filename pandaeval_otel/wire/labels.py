@@ -59,7 +59,11 @@ def is_label(record: Any) -> bool:
 
 def label_of(record: Any) -> HumanLabel:
     """Returns the label in a record that :func:`is_label` accepts. Raises :class:`LabelError`."""
-    said = {pair.key: _plain(pair.value) for pair in record.attributes}
+    said = {
+        pair.key: _KINDS[kind](getattr(pair.value, kind))
+        for pair in record.attributes
+        if (kind := pair.value.WhichOneof("value")) in _KINDS
+    }
     named = _text(said.get(_NAME))
     if not named:
         raise LabelError(f"{_NAME} is missing: the metric that the verdict is about")
@@ -114,11 +118,6 @@ def _is_human(attributes: Any) -> bool:
 
 
 _KINDS: Mapping[str, Any] = {"string_value": str, "bool_value": float, "int_value": float, "double_value": float}
-
-
-def _plain(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    return _KINDS[kind](getattr(value, kind)) if kind in _KINDS else None
 
 
 def _text(value: Any) -> str:

@@ -206,20 +206,20 @@ class _Builder:
             whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
         for fragment in split.fragments:
             fragment.start_ns = min(fragment.start_ns, MAX_TIME)
-            fragment.chunk = request if whole else self._chunk(self._kept[fragment.trace_id], skeleton)
+            if whole:
+                fragment.chunk = request
+                continue
+            chunk = Request()
+            resource_at = -1
+            for resource, scope, kept in self._kept[fragment.trace_id]:
+                if resource != resource_at:
+                    source = skeleton.resourced[resource]
+                    target = chunk.resourced.add(resource=source.resource, schema_url=source.schema_url)
+                    resource_at = resource
+                origin = source.scoped[scope]
+                target.scoped.add(scope=origin.scope, schema_url=origin.schema_url, items=kept)
+            fragment.chunk = bytes(chunk.SerializeToString())
         return split
-
-    def _chunk(self, places: list[tuple[int, int, list[bytes]]], skeleton: Any) -> bytes:
-        chunk = Request()
-        resource_at = -1
-        for resource, scope, kept in places:
-            if resource != resource_at:
-                source = skeleton.resourced[resource]
-                target = chunk.resourced.add(resource=source.resource, schema_url=source.schema_url)
-                resource_at = resource
-            origin = source.scoped[scope]
-            target.scoped.add(scope=origin.scope, schema_url=origin.schema_url, items=kept)
-        return bytes(chunk.SerializeToString())
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:

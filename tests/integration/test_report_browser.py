@@ -211,22 +211,6 @@ def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tm
     page.resize(1280, 900)
 
 
-def test_the_page_of_repeated_trials_fits_its_paper(page: Page, trials: Path, tmp_path: Path) -> None:
-    results, made = tmp_path / "results.jsonl", tmp_path / "report.html"
-    evaluated(trials, "--format", "json", "--output", str(results))
-    outcome = CliRunner().invoke(app, ["passk", str(results), "--format", "html", "--output", str(made)])
-    assert outcome.exit_code == 0, outcome.output
-    reaches = "[...document.querySelectorAll('svg')].every((svg) => svg.getBoundingClientRect().right <= "
-    for width in (1200, 390):
-        page.resize(width, 900)
-        page.browse(made.as_uri(), "document.querySelectorAll('table').length === 2")
-        assert page.texts("figure h3") == ["refuse (regression)", "look-it-up (regression)"]
-        assert page.run(f"{reaches} svg.closest('.card').getBoundingClientRect().right - 10)")
-        assert is_whole(page, "th:first-child, td:nth-child(2)")
-        assert page.run("document.documentElement.scrollWidth") <= width
-    page.resize(1280, 900)
-
-
 def test_a_phone_needs_no_sideways_scrolling(page: Page, demo: Path) -> None:
     page.resize(390, 800)
     try:

@@ -58,7 +58,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("exporters/_fields.py", "exporters/_glance.py", "exporters/_text.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
-            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/metrics.py"),
+            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",
         ),
         ("exporters",),

@@ -20,8 +20,6 @@ from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._hand import in_place_of
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.app import alone, api_app
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -130,6 +128,8 @@ class Place:
             with Api(self.url, self.token_env) as api:
                 yield api
             return
+        from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
+
         with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
             yield stored
 
@@ -169,9 +169,12 @@ class LocalApi(ApiClient):
     """The API over a store that is open in this process, which itself does the one run that is begun."""
 
     def __init__(self, store: Store, config: Config) -> None:
+        from pandaeval_collector.runs.manager import Runs
+        from pandaeval_collector.show.api.app import api_app
+
         self._reads = Reads(Finder(store.path))
         self.store, self.config = store, config
-        self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
+        self._runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
         super().__init__(Asker.within(api_app(self._reads, Work(), "0", self._runs)))
 

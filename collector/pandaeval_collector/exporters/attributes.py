@@ -28,15 +28,18 @@ FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"
 """Reasons (``why``) for which the evaluation itself failed: reported as ``error.type``."""
 LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
 """The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
-_VERDICT = (
-    *("gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "error.type", "pandaeval.outcome", "pandaeval.why"),
-    *("pandaeval.metric.version", "pandaeval.judge.model", "pandaeval.embedder", "pandaeval.revision"),
-    *("pandaeval.final", "pandaeval.coverage", "pandaeval.threshold", "pandaeval.passed", "pandaeval.assumed_value"),
-)
-_UNIT = (
-    *("pandaeval.level", "pandaeval.service", "gen_ai.agent.name", "deployment.environment.name"),
-    *("pandaeval.trigger", "pandaeval.late_spans"),
-)
+_KEYS = {
+    "verdict": (
+        *("gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "error.type", "pandaeval.outcome"),
+        *("pandaeval.why", "pandaeval.metric.version", "pandaeval.judge.model", "pandaeval.embedder"),
+        *("pandaeval.revision", "pandaeval.final", "pandaeval.coverage", "pandaeval.threshold"),
+        *("pandaeval.passed", "pandaeval.assumed_value"),
+    ),
+    "unit": (
+        *("pandaeval.level", "pandaeval.service", "gen_ai.agent.name", "deployment.environment.name"),
+        *("pandaeval.trigger", "pandaeval.late_spans"),
+    ),
+}
 _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 
 
@@ -81,42 +84,40 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
         unit = result.unit
         ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
         kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
-        encoded.append(EncodedResult(result, _own(result, reason), _about(page, *ids, *kind), _verdict(result)))
+        finding = result.finding
+        # ``score.value`` only where something was measured.
+        own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+        own.extend(text_pair("gen_ai.evaluation.explanation", reason))
+        own.extend(text_pair("pandaeval.result.id", result.id))
+        if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
+            about, metadata = result.judge, finding.metadata
+            tokens: Mapping[str, int] = about["tokens"]
+            facts = {
+                "pandaeval.judge.prompt_version": about["prompt_version"],
+                "pandaeval.judge.pack": about["pack"],
+                "pandaeval.judge.calls": about["calls"],
+                "pandaeval.judge.input_tokens": tokens["input"],
+                "pandaeval.judge.output_tokens": tokens["output"],
+                "pandaeval.judge.cached_tokens": tokens["cached"],
+                "pandaeval.judge.cost_usd": float(about["cost_usd"]),
+                "pandaeval.judge.cited": about.get("cited"),
+                "pandaeval.judge.truncated": metadata.get("truncated"),
+                "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
+            }
+            own.extend(pairs(facts))
+        if result.failure_group:
+            own.extend(text_pair("pandaeval.failure.group", result.failure_group))
+        if result.run_id:
+            own.extend(text_pair("pandaeval.run.id", result.run_id))
+        encoded.append(EncodedResult(result, own, _about(page, *ids, *kind), _verdict(result)))
     return encoded
-
-
-def _own(result: Result, reason: str) -> list[bytes]:
-    """Encodes the attributes that hardly another result has. ``score.value`` only where something was measured."""
-    finding = result.finding
-    own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
-    own.extend(text_pair("gen_ai.evaluation.explanation", reason))
-    own.extend(text_pair("pandaeval.result.id", result.id))
-    if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
-        about, metadata = result.judge, finding.metadata
-        tokens: Mapping[str, int] = about["tokens"]
-        facts = {
-            "pandaeval.judge.prompt_version": about["prompt_version"],
-            "pandaeval.judge.pack": about["pack"],
-            "pandaeval.judge.calls": about["calls"],
-            "pandaeval.judge.input_tokens": tokens["input"],
-            "pandaeval.judge.output_tokens": tokens["output"],
-            "pandaeval.judge.cached_tokens": tokens["cached"],
-            "pandaeval.judge.cost_usd": float(about["cost_usd"]),
-            "pandaeval.judge.cited": about.get("cited"),
-            "pandaeval.judge.truncated": metadata.get("truncated"),
-            "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
-        }
-        own.extend(pairs(facts))
-    own.extend(text_pair("pandaeval.failure.group", result.failure_group))
-    own.extend(text_pair("pandaeval.run.id", result.run_id))
-    return own
 
 
 def _verdict(result: Result) -> Alike:
     """Encodes the attributes that many results share: which metric came to which kind of conclusion, and how."""
     finding, by = result.finding, result.evaluator
     return _alike(
-        _VERDICT,
+        "verdict",
         result.metric,
         result.label,
         result.why if result.why in FAILED else None,
@@ -153,13 +154,13 @@ def _about(
         repeated(LOG_ATTRIBUTES, ids + shown),
         repeated(EVENT_ATTRIBUTES, ids),
         repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
-        _alike(_UNIT, level, *others),
+        _alike("unit", level, *others),
     )
 
 
 @lru_cache(maxsize=8192)
-def _alike(keys: Sequence[str], *values: str | float | None) -> Alike:
-    encoded = pairs(dict(zip(keys, values, strict=True)))
+def _alike(about: str, *values: str | float | None) -> Alike:
+    encoded = pairs(dict(zip(_KEYS[about], values, strict=True)))
     return Alike(
         repeated(LOG_ATTRIBUTES, encoded), repeated(EVENT_ATTRIBUTES, encoded), repeated(SPAN_ATTRIBUTES, encoded)
     )

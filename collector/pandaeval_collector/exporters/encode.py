@@ -49,11 +49,10 @@ _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 def log_record(each: EncodedResult) -> bytes:
     """Encodes an OTLP ``LogRecord`` in the context of the evaluated span."""
     result, about = each.result, each.about
-    time = fixed64(result.time_ns)
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
     return b"".join(
-        (b"\x09", time, b"\x59", time, about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log)
+        (_log_times(result.time_ns), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log)
     )
 
 
@@ -107,6 +106,12 @@ def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> by
 
 
 # Many results have the same time, and a batch has fewer times than are cached.
+@lru_cache(maxsize=512)
+def _log_times(time_ns: int) -> bytes:
+    encoded = fixed64(time_ns)
+    return b"\x09" + encoded + b"\x59" + encoded
+
+
 @lru_cache(maxsize=512)
 def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
     return text_pair("pandaeval.evaluated_at", written(time))

@@ -16,7 +16,7 @@ from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import Section
-from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
+from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
 from pandaeval_otel.base.component_errors import ERRORS, EXPORTER
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, installed, told
 

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import FilePath, Section
-from pandaeval_collector.exporters._protocol import Row, Sent, Surroundings
+from pandaeval_collector.exporters import Row, Sent, Surroundings
 
 
 class Jsonl(Section):

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.runtime.kafka import KafkaCluster, deliver, library, producer
 from pandaeval_collector.base.section import Text
-from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
+from pandaeval_collector.exporters import RetryLaterError, Row, Sent, Surroundings
 
 
 class KafkaResults(KafkaCluster):

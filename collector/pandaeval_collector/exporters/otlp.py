@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from pandaeval_collector.base.section import Endpoint, EnvName, FilePath, PositiveDuration, Section, group
-from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
+from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
 
 Signal = Literal["logs", "traces", "metrics"]
 SIGNALS: tuple[Signal, ...] = ("logs", "traces", "metrics")

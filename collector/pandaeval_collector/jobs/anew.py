@@ -59,10 +59,6 @@ class Again(Judge):
         return self._before.pack
 
     @property
-    def last_said(self) -> str:
-        return self._before.last_said
-
-    @property
     def together(self) -> tuple[QuestionPart[Any], ...]:  # type: ignore[override]
         return self._before.together
 
@@ -83,7 +79,9 @@ async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding
 
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """Makes a judge of the same run with another memory. ``name`` gives it fences unlike those of other judges."""
-    return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets, guidance=guidance)
+    nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
+    fenced = replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
+    return Judge(desks.desk(memory), fenced, model, desks.secrets, guidance=guidance)
 
 
 def said(finding: Score) -> float:
@@ -100,11 +98,6 @@ def pay(account: AnswerCost, other: AnswerCost) -> None:
     account.completion += other.completion
     account.cached += other.cached
     account.cost_usd += other.cost_usd
-
-
-def _fenced(pack: Pack, name: str) -> Pack:
-    nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
-    return replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
 
 
 # Lets a judge give several verdicts on one question and takes the median: one odd verdict changes little.
@@ -158,9 +151,9 @@ def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
     and metadata of the first vote nearest to it. Raises the :class:`NoVerdictError` of any vote that suspects an
     injection. Where no majority of all votes has a score, raises the error of a call that failed, so that it is tried
     again, or else a :class:`NoVerdictError` of kind ``invalid_verdict``."""
-    suspicion = next((each for each in ballots if _suspects(each)), None)
-    if isinstance(suspicion, NoVerdictError):
-        raise suspicion
+    for each in ballots:
+        if isinstance(each, NoVerdictError) and each.why is Why.INJECTION_SUSPECTED:
+            raise each
     valid = [each for each in ballots if isinstance(each, Score)]
     if len(valid) <= len(ballots) // 2:
         not_given = next((each for each in ballots if isinstance(each, _NotGiven)), None)
@@ -179,7 +172,3 @@ def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
     }
     raw = speaker.raw if speaker.raw is None else statistics.median([each.raw or 0.0 for each in valid])
     return replace(speaker, value=middle, raw=raw, metadata={**speaker.metadata, "votes": votes})
-
-
-def _suspects(ballot: _Ballot) -> bool:
-    return isinstance(ballot, NoVerdictError) and ballot.why is Why.INJECTION_SUSPECTED

@@ -173,18 +173,12 @@ class Attempts:
         """Ends the thread that loads traces."""
         self._traces.close()
 
-    async def run(self, job: Job) -> None:
+    async def run(self, job: Job, too_old: bool = False) -> None:
         """Asks a judge the question of a leased job, and files its end or puts it back. An error that prevents that
-        uses up one attempt; with none left, the job is marked dead."""
-        await self._or_put_back(job, self._judge(job))
-
-    async def end(self, job: Job) -> None:
-        """Ends a leased job that has waited too long, unscored (``over_budget``) and without asking a judge."""
-        await self._or_put_back(job, self._judge(job, _WAITED))
-
-    async def _or_put_back(self, job: Job, work: Awaitable[None]) -> None:
+        uses up one attempt; with none left, the job is marked dead. ``too_old``: it has waited too long, and is ended
+        unscored (``over_budget``) without asking a judge."""
         try:
-            await work
+            await self._judge(job, _WAITED if too_old else None)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
             _log.exception("job %s could not be finished", job.id)
             failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
@@ -231,18 +225,16 @@ class Attempts:
         match finding:
             case Later():
                 await self._put_back(job, finding)
-            case GivenUp():
-                found = without_verdict(question, loaded.subject, finding.finding)
-                result = self._evaluator.answered(question, found, judge.spent)
-                end = JobEnd(job.id, "dead", finding.finding.why.value, finding.error)
-                await self._end(Judgement(end, result))
             case None:
                 await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
-            case Unscored():
-                result = self._evaluator.answered(
-                    question, without_verdict(question, loaded.subject, finding), judge.spent
-                )
-                await self._end(Judgement(JobEnd(job.id, "done", finding.why.value), result))
+            case GivenUp() | Unscored():
+                missed = finding.finding if isinstance(finding, GivenUp) else finding
+                found = without_verdict(question, loaded.subject, missed)
+                result = self._evaluator.answered(question, found, judge.spent)
+                end = JobEnd(job.id, "done", missed.why.value)
+                if isinstance(finding, GivenUp):
+                    end = JobEnd(job.id, "dead", missed.why.value, finding.error)
+                await self._end(Judgement(end, result))
             case _:
                 for check in self._checks.beside:
                     finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)

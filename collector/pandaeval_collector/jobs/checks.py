@@ -14,11 +14,11 @@ from pandaeval_collector.analysis.stats import paired
 from pandaeval_collector.analysis.stats.paired import Pair, PairedEstimate
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.anew import Again, Forgetful, Votes, anew, pay, said
+from pandaeval_collector.jobs.anew import Again, Forgetful, Votes, anew, asked, pay, said
 from pandaeval_collector.jobs.outcome import warn_of_second
 from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.evaluator import Question
@@ -217,12 +217,9 @@ class AskedAgain:
 
     async def _asked(self, question: Question, subject: Any, first: Judge, other: Judge) -> Score | None:
         """Returns the score of ``other``, if any. A call that failed says nothing about a judge."""
-        assert question.metric.ask is not None
         found, outcome = None, "no_verdict"
         try:
-            found = await question.metric.ask(subject, Again(first, other, question.metric.name))
-        except NoVerdictError:
-            pass
+            found = await asked(question.metric, subject, Again(first, other, question.metric.name))
         except (CallFailedError, OverBudgetError):
             outcome = "not_asked"
         finally:

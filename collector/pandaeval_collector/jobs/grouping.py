@@ -6,6 +6,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -43,16 +44,12 @@ def _readable(groups: Any) -> Any:
     """Drops the groups that cannot be read, where some can: one wrong field costs one group."""
     if not isinstance(groups, list):
         return groups
-    kept = [group for group in groups if _is_readable(group)]
+    kept = []
+    for group in groups:
+        with suppress(ValidationError):
+            GroupedErrors.model_validate(group)
+            kept.append(group)
     return kept or groups
-
-
-def _is_readable(group: Any) -> bool:
-    try:
-        GroupedErrors.model_validate(group)
-    except ValidationError:
-        return False
-    return True
 
 
 class ErrorDeduplication(Verdict):
@@ -93,12 +90,11 @@ def given(failures: Sequence[Failure]) -> dict[str, Any]:
 
 def record(failures: Sequence[Failure]) -> Pack:
     """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
-    lines = (f"{number}. {shown_line(_about(each), _MOST_CHARS)}" for number, each in enumerate(failures, 1))
+    lines = []
+    for number, each in enumerate(failures, 1):
+        about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
+        lines.append(f"{number}. {shown_line(about, _MOST_CHARS)}")
     return fenced((_HEAD, "\n".join(lines)))
-
-
-def _about(failure: Failure) -> str:
-    return f"[{failure.label}] {failure.agent + ': ' if failure.agent else ''}{failure.reason}"
 
 
 def fenced(*parts: tuple[str, str]) -> Pack:
@@ -149,7 +145,9 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     """
     if not failures:
         return ()
-    shown = _shown(failures)
+    texts = {failure.text: failure for failure in reversed(failures)}
+    first = {id(failure) for failure in texts.values()}
+    shown = [failure for failure in failures if id(failure) in first][:MOST]
     try:
         verdict = await ask(shown)
     except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
@@ -158,46 +156,33 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     return assigned(failures, shown, verdict)
 
 
-def _shown(failures: Sequence[Failure]) -> list[Failure]:
-    """The first failure of each text, as many as one question holds."""
-    texts = {failure.text: failure for failure in reversed(failures)}
-    kept = {id(failure) for failure in texts.values()}
-    return [failure for failure in failures if id(failure) in kept][:MOST]
-
-
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
     """Returns the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
     reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
     (:attr:`_Named.is_mixed`) to code."""
-    named = _named(shown, verdict)
+    free = dict(enumerate(shown, 1))
+    titled: dict[str, _Named] = {}
+    for said in verdict.groups:
+        cause = titled.setdefault(said.title.casefold(), _Named(said))
+        cause.shown += [free.pop(number) for number in said.failures if number in free]
+    named = [*titled.values()]
     of_text = {each.text: cause for cause in named for each in cause.shown}
     asked = {each.text for each in shown}
     alone: dict[str, list[Failure]] = {}
     coded: list[Failure] = []
     for failure in failures:
-        cause = of_text.get(failure.text)
-        if cause is None and failure.text in asked:
+        known = of_text.get(failure.text)
+        if known is None and failure.text in asked:
             alone.setdefault(failure.text, []).append(failure)
-        elif cause is None or cause.is_mixed:
+        elif known is None or known.is_mixed:
             coded.append(failure)
         else:
-            cause.members.append(failure)
+            known.members.append(failure)
     found = [cause.group() for cause in named if cause.members]
-    return worst_first([*found, *(_left_out(members) for members in alone.values()), *by_code(coded)])
-
-
-def _named(shown: Sequence[Failure], verdict: ErrorDeduplication) -> list[_Named]:
-    free = dict(enumerate(shown, 1))
-    named: dict[str, _Named] = {}
-    for said in verdict.groups:
-        cause = named.setdefault(said.title.casefold(), _Named(said))
-        cause.shown += [free.pop(number) for number in said.failures if number in free]
-    return [*named.values()]
-
-
-def _left_out(members: Sequence[Failure]) -> RootCause:
-    first = members[0]
-    title = first.title if first.is_known else first.label
-    return RootCause(title, first.reason, first.severity or HIGH, tuple(members), grouped=False)
+    for members in alone.values():
+        first = members[0]
+        title = first.title if first.is_known else first.label
+        found.append(RootCause(title, first.reason, first.severity or HIGH, tuple(members), grouped=False))
+    return worst_first([*found, *by_code(coded)])

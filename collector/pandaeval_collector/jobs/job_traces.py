@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import importlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import Any, TypeVar
 
 import orjson
@@ -39,17 +38,14 @@ def hider(judge: JudgeSettings) -> Hide | None:
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
         check_installed()
-        steps.append(lambda text: _recognisers()(text))
+        steps.append(lambda text: _recognisers()(text))  # made at the first text: importing them takes seconds
     steps += [_named(name) for name in judge.custom]
     if not steps:
         return None
     return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
 
 
-@cache
-def _recognisers() -> PersonalData:
-    """Makes the recognisers of personal data at the first text, on the packing thread: importing them takes seconds."""
-    return PersonalData()
+_recognisers = cache(PersonalData)
 
 
 def _named(name: str) -> Callable[[str], str]:
@@ -75,14 +71,16 @@ class EarlierTraces:
 
     def __init__(self, store: StoreReader, hide: Hide | None) -> None:
         self._store, self._hide = store, hide
-        self._said: OrderedDict[tuple[bytes, str], tuple[str, ...]] = OrderedDict()
+        self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
         """Returns what was said, called and returned in the session before ``trace`` began, oldest first, redacted;
         nothing without a session. Leaves out traces whose spans were deleted."""
         if trace.session_id is None:
             return ()
-        return tuple(line for row in self._before(trace)[-NEWEST:] for line in self._lines(row.trace_id))
+        rows = self._before(trace)[-NEWEST:]
+        kept = [(row.trace_id, held[0]) for row in rows if (held := self._store.held(row.trace_id)) is not None]
+        return tuple(line for each in kept for line in self._lines(*each))
 
     def turns(self, trace: Trace) -> int | None:
         """Returns how many turns of its conversation came before ``trace``; ``None`` without a session."""
@@ -105,23 +103,10 @@ class EarlierTraces:
     def _trace(self, trace_id: bytes) -> Trace | None:
         return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
 
-    def _lines(self, trace_id: bytes) -> tuple[str, ...]:
-        held = self._store.held(trace_id)
-        if held is None:
-            return ()
-        key = trace_id, held[0]
-        found = self._said.get(key)
-        if found is None:
-            found = self._said[key] = self._read(trace_id)
-            while len(self._said) > _REMEMBER_SAID:
-                self._said.popitem(last=False)
-        return found
-
-    def _read(self, trace_id: bytes) -> tuple[str, ...]:
-        trace = self._trace(trace_id)
-        if trace is None:  # its spans are not kept any more
-            return ()
-        return lines_of(trace if self._hide is None else redacted(trace, self._hide))
+    def _read(self, trace_id: bytes, digest: str) -> tuple[str, ...]:
+        """Returns the lines of a trace as far as its evidence of ``digest`` is kept."""
+        trace, hide = self._trace(trace_id), self._hide
+        return () if trace is None else lines_of(trace if hide is None else redacted(trace, hide))
 
 
 _REMEMBER = 32
@@ -150,7 +135,7 @@ class JobTraceLoader:
     def __init__(self, store: StoreReader, secret: bytes, hide: Hide | None) -> None:
         """``secret``: see :func:`fence_secret`. ``hide``: redacts every text of a trace before the pack is made."""
         self._store, self._hide = store, hide
-        self._recent: OrderedDict[tuple[bytes, str, int, str], JobTrace] = OrderedDict()
+        self._recent = lru_cache(_REMEMBER)(self._load)
         self._placed: tuple[tuple[bytes, str], Trace] | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
         self._secret, self._earlier = secret, EarlierTraces(store, hide)
@@ -160,19 +145,13 @@ class JobTraceLoader:
         held = self._store.held(job.trace_id)
         if held is None:
             raise GoneError("it is not kept any more")
-        digest, about = held[0], orjson.loads(job.body)
-        key = job.trace_id, digest, budget, f"{about.get(TURN, '')} {about.get(SESSION, '')}"
-        found = self._recent.get(key)
-        if found is None:
-            found = self._recent[key] = self._load(job.trace_id, about, digest, budget)
-            while len(self._recent) > _REMEMBER:
-                self._recent.popitem(last=False)
-        return found
+        return self._recent(job.trace_id, job.body, held[0], budget)
 
     def close(self) -> None:
         self.thread.shutdown()
 
-    def _load(self, trace_id: bytes, about: Mapping[str, Any], digest: str, budget: int) -> JobTrace:
+    def _load(self, trace_id: bytes, body: bytes, digest: str, budget: int) -> JobTrace:
+        about = orjson.loads(body)
         if SESSION in about:
             return self._of_session(about[SESSION], digest, budget)
         placed = self._trace(trace_id, about, digest)

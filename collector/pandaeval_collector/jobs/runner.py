@@ -80,7 +80,10 @@ class Runner:
         """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
         process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()
-        await self._end_old(now - self._longest_wait())
+        too_old, free = now - self._longest_wait(), self._slots - len(self._ending)
+        if free > 0 and too_old > 0:
+            for job in await asyncio.wrap_future(self._store.jobs.lease_old(too_old, free)):
+                self._run_in(self._ending, job, self._attempts.run(job, too_old=True), None)
         room = self._attempts.pauses.room(now, self._slots)
         if not room:
             return 0
@@ -98,13 +101,6 @@ class Runner:
             else:
                 self._begin(job, ended)
         return len(jobs)
-
-    async def _end_old(self, before: float) -> None:
-        """Ends jobs that were created before a time of the running clock."""
-        free = self._slots - len(self._ending)
-        if free > 0 and before > 0:
-            for job in await asyncio.wrap_future(self._store.jobs.lease_old(before, free)):
-                self._run_in(self._ending, job, self._attempts.end(job), None)
 
     def _begin(self, job: Job, ended: Callable[[], None] | None) -> None:
         self._run_in(self._running, job, self._attempts.run(job), ended)

@@ -21,11 +21,10 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
+from pandaeval_collector.pipeline.line.line import SHADOW
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
-
-NAME = "judge.shadow"
 
 
 class Shadow:
@@ -90,7 +89,7 @@ async def open_shadow(
         return None
     evaluator = Evaluator(live.embedder, as_judge(live.settings, model))
     spec = {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}}
-    spec |= {"emit": False, "name": NAME, "decided": None}  # as a stored RunSpec
-    run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(spec)))
+    spec |= {"emit": False, "name": SHADOW, "decided": None}  # as a stored RunSpec
+    run = await asyncio.wrap_future(store.runs.stand(f"{SHADOW}\n{model}", orjson.dumps(spec)))
     assert run is not None
     return Shadow(desks, memory, evaluator, telemetry, share, run)

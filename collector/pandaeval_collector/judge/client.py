@@ -162,17 +162,7 @@ class WorkerProcess:
                 await permit(*attempt)
 
         await self.start()
-        return self._answer(await self._asked("call", asdict(call), on_piece=permitted), call)
-
-    async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
-        try:
-            return await self._calls.ask(name, *arguments, patience=self.timeout + _SLACK_S, **given)
-        except (ChildStartError, RemoteError) as error:
-            raise CallFailedError(CallFailure.UNAVAILABLE, told(error, self._secrets)) from error
-        except ChildEndedError as error:
-            raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
-
-    def _answer(self, reply: Mapping[str, Any], call: ModelCall) -> ModelAnswer:
+        reply: Mapping[str, Any] = await self._asked("call", asdict(call), on_piece=permitted)
         if not reply["ok"]:
             failure, message = CallFailure(reply["failure"]), told(reply["message"], self._secrets)
             raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
@@ -196,6 +186,14 @@ class WorkerProcess:
             cut=reply["cut"],
             max_tokens=sent.max_tokens,
         )
+
+    async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
+        try:
+            return await self._calls.ask(name, *arguments, patience=self.timeout + _SLACK_S, **given)
+        except (ChildStartError, RemoteError) as error:
+            raise CallFailedError(CallFailure.UNAVAILABLE, told(error, self._secrets)) from error
+        except ChildEndedError as error:
+            raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
 
     async def close(self) -> None:
         """Ends the process, if one runs."""

@@ -159,11 +159,6 @@ class Judge:
         """The record as it is shown now."""
         return self._pack
 
-    @property
-    def last_said(self) -> str:
-        """The agent's last words before the run, ``""`` where none are known."""
-        return self._pack.last_said
-
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
 

@@ -93,15 +93,10 @@ def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+@cache
 def shape(rubric: Rubric[Any]) -> dict[str, Any]:
     """Returns a verdict's JSON schema for strict modes of providers: all fields required, no others allowed."""
-    verdict: type[Verdict] = rubric.verdict
-    return _shape(verdict)
-
-
-@cache
-def _shape(verdict: type[Verdict]) -> dict[str, Any]:
-    schema: dict[str, Any] = verdict.model_json_schema()
+    schema: dict[str, Any] = rubric.verdict.model_json_schema()
     fields = schema["properties"]
     for name in Verdict.model_fields:  # a model thinks in the order in which it writes: first about the run
         fields[name] = fields.pop(name)

@@ -137,14 +137,10 @@ _SIGNS = re.compile(r"^\+|\d[ ().-]+\d")
 _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
-class NoPiiError(UserError):
-    """Personal data is to be redacted, but the packages for that are not installed."""
-
-
 def check_installed() -> None:
-    """Raises :class:`NoPiiError` when the packages are missing, without importing them."""
+    """Raises ``UserError`` when the packages are missing, without importing them."""
     if find_spec("presidio_analyzer") is None:
-        raise NoPiiError(
+        raise UserError(
             f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
         )
 

@@ -206,6 +206,3 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
     knowledge = tuple(dict.fromkeys(text for trace in traces for text in facts_of(trace, trace.spans)[2]))
     return Conversation(whole, len(traces), missing, goal, profile, knowledge)
-
-
-__all__ = ["Conversation", "TurnView", "conversation", "turn_view"]

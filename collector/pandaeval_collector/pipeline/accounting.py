@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
 
 _STATM = Path("/proc/self/statm")
 _INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
 _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored", "label")
-
-
-class OpenWork(Protocol):
-    """The work that a running pipeline has not finished; ``lag`` in seconds."""
-
-    @property
-    def open_traces(self) -> int: ...
-    @property
-    def open_items(self) -> int: ...
-    @property
-    def lag(self) -> float: ...
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
@@ -38,11 +27,11 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
     return lost + taken + resumed - (done + open_items)
 
 
-def publish(telemetry: Telemetry, store: Store, work: OpenWork) -> None:
-    """Registers gauges that read ``store`` and ``work`` whenever they are looked at."""
-    telemetry.gauge("pandaeval.traces.open", lambda: work.open_traces)
-    telemetry.gauge("pandaeval.lag", lambda: work.lag)
-    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, work.open_items))
+def publish(telemetry: Telemetry, store: Store, pipeline: Pipeline) -> None:
+    """Registers gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
+    telemetry.gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
+    telemetry.gauge("pandaeval.lag", lambda: pipeline.lag)
+    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, pipeline.open_items))
     telemetry.gauge("pandaeval.store.size", store.size_bytes)
     telemetry.gauge("pandaeval.queue.size", store.waiting, queue="store")
     if _STATM.exists():

@@ -101,18 +101,16 @@ class Adopting:
 
     def end_elsewhere(self, session_id: str) -> None:
         """Tells whoever scores a session that the application ended it."""
-        task = asyncio.get_running_loop().create_task(self._tell_end(session_id))
+
+        async def tell() -> None:
+            await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
+            # After the commit: where a crash comes in between, the end is told once more.
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
+
+        task = asyncio.get_running_loop().create_task(self._committer.or_left(tell(), "the end of a session"))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
     async def finish(self) -> None:
         """Waits until all ends of sessions are told, see :meth:`end_elsewhere`."""
         await asyncio.gather(*self._telling, return_exceptions=True)
-
-    async def _tell_end(self, session_id: str) -> None:
-        async def tell() -> None:
-            await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
-            # After the commit: where a crash comes in between, the end is told once more.
-            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
-
-        await self._committer.or_left(tell(), "the end of a session")

@@ -132,8 +132,13 @@ class TraceDecider:
         except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
             if self._committer.stopping:
                 raise
-            if isinstance(error, ChildEndedError):
-                self._hint()
+            if isinstance(error, ChildEndedError) and not self._has_hinted:
+                self._has_hinted = True
+                _log.error(
+                    "traces are decided again, as a process of the line ended; if the machine is short of memory, "
+                    "lower line.workers or give it more: a trace over which %d processes end is set aside",
+                    MOST_DEATHS,
+                )
             if isinstance(error, ChildEndedError) and not error.over_it:
                 await self._decide(due, self._understood(due), deaths)  # it only waited behind others
             elif len(due) > 1:
@@ -142,28 +147,15 @@ class TraceDecider:
             elif isinstance(error, ChildEndedError) and not error.hung and deaths > 1:
                 await self._decide(due, self._understood(due), deaths - 1)
             else:
-                await self._set_aside(due[0], error)
+                # Its results are those of one that cannot be read; its spans stay in the store as long as results do.
+                _log.error("trace %s could not be decided", due[0].trace_id.hex(), exc_info=error)
+                kind, why = type(error).__name__, str(error).partition("\n")[0]
+                if isinstance(error, ChildEndedError):
+                    kind = "worker_hung" if error.hung else "worker_ended"
+                await self._committer.commit(lambda: self._line.decide("set_aside", due[0], kind, why))
+                self._note(due)
             return
         self._note(due)
-
-    def _hint(self) -> None:
-        if not self._has_hinted:
-            self._has_hinted = True
-            _log.error(
-                "traces are decided again, as a process of the line ended; if the machine is short of memory, lower "
-                "line.workers or give it more: a trace over which %d processes end is set aside",
-                MOST_DEATHS,
-            )
-
-    async def _set_aside(self, due: DueTrace, error: Exception) -> None:
-        """Gives a trace the results of one that cannot be read; its spans stay in the store as long as results do."""
-        _log.error("trace %s could not be decided", due.trace_id.hex(), exc_info=error)
-        kind = type(error).__name__
-        if isinstance(error, ChildEndedError):
-            kind = "worker_hung" if error.hung else "worker_ended"
-        why = str(error).partition("\n")[0]
-        await self._committer.commit(lambda: self._line.decide("set_aside", due, kind, why))
-        self._note([due])
 
     def _note(self, due: Sequence[DueTrace]) -> None:
         for trace in due:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from pandaeval_collector.store import WriteSet
@@ -20,7 +19,3 @@ class Decision:
     nanoseconds, traces came into each; 0 where that is not known, or something left it."""
     has_runs: bool = False
     """Whether agents' traces were decided, so that the sessions in ``changes`` go on."""
-
-
-Commit = Callable[[Callable[[], Awaitable[Decision]]], Awaitable[None]]
-"""Has the line make a decision, and commits it."""

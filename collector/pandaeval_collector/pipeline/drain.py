@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import grpc.aio
@@ -26,7 +27,16 @@ _PASSING = {
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.ABORTED,
 }
+_CURES = {
+    ("CERTIFICATE_VERIFY_FAILED",): ": set store.drain_certificate to the file of its authority",
+    ("WRONG_VERSION_NUMBER", "WRONG VERSION NUMBER"): ": it does not speak TLS there, write http:// in store.drain_to",
+    ("SOCKET CLOSED", "CONNECTION RESET", "ENDPOINT CLOSING"): (
+        ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
+    ),
+}
+"""What to do about refusals, by words in them."""
 _Refusal = grpc.aio.AioRpcError
+_Send = Callable[[bool, bytes], Awaitable[_Refusal | None]]
 _METHODS = {
     False: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     True: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -47,17 +57,18 @@ async def drain(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
         )
         return 0
+    deadline = asyncio.get_running_loop().time() + patience_s
+    headers = () if token is None else (("authorization", f"Bearer {token}"),)
     async with connection as channel:
-        headers = () if token is None else (("authorization", f"Bearer {token}"),)
-        handing = _Handing(store, channel, headers, asyncio.get_running_loop().time() + patience_s)
-        await handing.all()
-    if handing.late:
+        taken, late, refused = await _hand_over_all(store, partial(_send, channel, headers), deadline)
+    if late:
         _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
-    elif (refused := handing.refused) is not None:
+    elif refused is not None:
         details = refused.details() or ""
-        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, details, _cure(details))
-    _log.info("handed over %d chunks of open traces to %s", handing.taken, endpoint)
-    return handing.taken
+        cure = next((cure for signs, cure in _CURES.items() if any(sign in details.upper() for sign in signs)), "")
+        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, details, cure)
+    _log.info("handed over %d chunks of open traces to %s", taken, endpoint)
+    return taken
 
 
 def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
@@ -70,75 +81,55 @@ def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(target, options=options)
 
 
-def _cure(details: str) -> str:
-    """Returns what to do about a refusal, to be added to it."""
-    details = details.upper()
-    if "CERTIFICATE_VERIFY_FAILED" in details:
-        return ": set store.drain_certificate to the file of its authority"
-    if "WRONG_VERSION_NUMBER" in details or "WRONG VERSION NUMBER" in details:
-        return ": it does not speak TLS there, write http:// in store.drain_to"
-    if "SOCKET CLOSED" in details or "CONNECTION RESET" in details or "ENDPOINT CLOSING" in details:
-        return ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
-    return ""
-
-
-class _Handing:
-    """Hands over the chunks of open traces, some at a time. ``taken``: chunks that the peer has; ``refused``: its last
-    refusal in the last round, ``late``: no time was left. On the event loop."""
-
-    def __init__(
-        self, store: Store, channel: grpc.aio.Channel, headers: tuple[tuple[str, str], ...], deadline: float
-    ) -> None:
-        self._store, self._channel, self._headers, self._deadline = store, channel, headers, deadline
-        self._fruitless = 0
-        self.taken, self.late = 0, False
-        self.refused: _Refusal | None = None
-
-    async def all(self) -> None:
-        """Tries round by round to hand over all open chunks, as long as another round is worth it."""
-        again = True
-        while again:
-            again = await self._round()
-            await asyncio.sleep(_PAUSE_S if again else 0)
-
-    async def _round(self) -> bool:
-        """Offers each open chunk once, up to where nothing is taken. Returns whether another round is worth it."""
+async def _hand_over_all(store: Store, send: _Send, deadline: float) -> tuple[int, bool, _Refusal | None]:
+    """Offers all open chunks, some at a time, round by round as long as another round is worth it. Returns how many the
+    peer has, whether no time was left, and its last refusal in the last round."""
+    taken, fruitless = 0, 0
+    while True:
+        refusal: _Refusal | None = None
         # A chunk that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
-        self.refused, waiting = None, (each for each in self._store.reads.open_chunks() if each.data)
+        waiting = (each for each in store.reads.open_chunks() if each.data)
         while batch := _some(waiting):
-            if asyncio.get_running_loop().time() > self._deadline:
-                self.late = True
-                return False
-            answers = await self._hand_over([each for each in batch if not each.logs])
-            answers |= await self._hand_over([each for each in batch if each.logs])
+            if asyncio.get_running_loop().time() > deadline:
+                return taken, True, refusal
+            answers = await _hand_over(send, [each for each in batch if not each.logs])
+            answers |= await _hand_over(send, [each for each in batch if each.logs])
             refused = [answer for answer in answers.values() if answer is not None]
-            self.refused = refused[-1] if refused else self.refused
+            refusal = refused[-1] if refused else refusal
             if len(refused) == len(batch):
-                self._fruitless += 1
-                return self._fruitless < _FRUITLESS and all(answer.code() in _PASSING for answer in refused)
-            self._fruitless = 0
+                fruitless += 1
+                if fruitless >= _FRUITLESS or any(answer.code() not in _PASSING for answer in refused):
+                    return taken, False, refusal
+                break
+            fruitless = 0
             done = [id_ for id_, answer in answers.items() if answer is None]
-            await asyncio.wrap_future(self._store.discard(done))
-            self.taken += len(done)
-        return self.refused is not None
+            await asyncio.wrap_future(store.discard(done))
+            taken += len(done)
+        if refusal is None:
+            return taken, False, None
+        await asyncio.sleep(_PAUSE_S)
 
-    async def _hand_over(self, chunks: Sequence[Chunk]) -> dict[int, _Refusal | None]:
-        """Sends chunks of one signal. Returns, by chunk id, why the peer has not taken it; ``None`` if it has."""
-        if not chunks:
-            return {}
-        whole = await self._send(chunks[0].logs, b"".join([each.data for each in chunks]))
-        if whole is None or whole.code() in _OF_ALL or len(chunks) == 1:
-            return dict.fromkeys([each.id for each in chunks], whole)
-        alone = await asyncio.gather(*[self._send(each.logs, each.data) for each in chunks])
-        return dict(zip([each.id for each in chunks], alone, strict=True))
 
-    async def _send(self, logs: bool, data: bytes) -> _Refusal | None:
-        """Sends ``data``: one OTLP request, or several in a row, which are one as well (repeated fields add up)."""
-        try:
-            await self._channel.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=self._headers)
-        except _Refusal as error:
-            return error
-        return None
+async def _hand_over(send: _Send, chunks: Sequence[Chunk]) -> dict[int, _Refusal | None]:
+    """Sends chunks of one signal. Returns, by chunk id, why the peer has not taken it; ``None`` if it has."""
+    if not chunks:
+        return {}
+    whole = await send(chunks[0].logs, b"".join([each.data for each in chunks]))
+    if whole is None or whole.code() in _OF_ALL or len(chunks) == 1:
+        return dict.fromkeys([each.id for each in chunks], whole)
+    alone = await asyncio.gather(*[send(each.logs, each.data) for each in chunks])
+    return dict(zip([each.id for each in chunks], alone, strict=True))
+
+
+async def _send(
+    channel: grpc.aio.Channel, headers: tuple[tuple[str, str], ...], logs: bool, data: bytes
+) -> _Refusal | None:
+    """Sends ``data``: one OTLP request, or several in a row, which are one as well (repeated fields add up)."""
+    try:
+        await channel.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=headers)
+    except _Refusal as error:
+        return error
+    return None
 
 
 def _some(chunks: Iterator[Chunk]) -> list[Chunk]:

@@ -44,27 +44,17 @@ class Guard:
     async def _look(self) -> float | None:
         if not self._is_gone and not await asyncio.to_thread(self._store.look):
             if self._store.failing:
-                await self._probe()
+                try:
+                    await asyncio.wrap_future(self._store.put("probe", "." * _PROBE_BYTES))
+                    await asyncio.wrap_future(self._store.put("probe", ""))
+                    _log.info("the store can be written to again")
+                except sqlite3.Error:
+                    self._telemetry.add("pandaeval.store.errors", "probe")
             return None
         if not self._is_gone:
             self._is_gone = True
             self._telemetry.add("pandaeval.store.errors", "gone")
             _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
-        if not await self._is_rescued():
-            return _RESCUE_AGAIN_S
-        self._on_gone()
-        return math.inf
-
-    async def _probe(self) -> None:
-        try:
-            await asyncio.wrap_future(self._store.put("probe", "." * _PROBE_BYTES))
-            await asyncio.wrap_future(self._store.put("probe", ""))
-        except sqlite3.Error:
-            self._telemetry.add("pandaeval.store.errors", "probe")
-        else:
-            _log.info("the store can be written to again")
-
-    async def _is_rescued(self) -> bool:
         try:
             await asyncio.to_thread(self._store.rescue)
         except (OSError, sqlite3.Error) as error:
@@ -74,5 +64,6 @@ class Guard:
                 error,
                 _RESCUE_AGAIN_S,
             )
-            return False
-        return True
+            return _RESCUE_AGAIN_S
+        self._on_gone()
+        return math.inf

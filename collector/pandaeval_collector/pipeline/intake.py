@@ -16,7 +16,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
-from pandaeval_collector.pipeline.submitted import TakenApart, added_up, endings_of, take_all_apart, words_of
+from pandaeval_collector.pipeline.submitted import TakenApart, added_up, take_apart, words_of
 from pandaeval_collector.pipeline.verdicts import IncomingVerdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
@@ -63,9 +63,9 @@ class Intake:
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         self._require_open()
-        taken = await aside(take_all_apart, traces) if large else take_all_apart(traces)
+        taken = await aside(lambda: [*map(take_apart, traces)]) if large else [*map(take_apart, traces)]
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
         groups = [
@@ -73,13 +73,20 @@ class Intake:
             FragmentGroup("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
         await self._verdicts.keep([split for each in good for split in (each.spans, each.logs)])
-        await self._keeper.keep(groups, words_of(good), endings_of(good))
+        submitted = [each.submitted for each in good]
+        endings = [each.session_id for each in submitted if each.session_end and each.session_id]
+        await self._keeper.keep(groups, words_of(good), endings)
         self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
         self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
         self._counts.refused(taken)
         any_late = any(group.late for group in groups)
-        for each in good:
-            self._close_submitted(each.submitted)
+        for trace in submitted:
+            if self._traces.knows(trace.trace_id):
+                self._sessions.expect(trace.trace_id, trace.session_id)
+                if not trace.fragment:
+                    self._traces.close(trace.trace_id)
+            if trace.session_end and trace.session_id and self._sessions.may_end(trace.session_id):
+                self._end_session(trace.session_id)
         failpoints.reach_soon("after_ack")
         return [each.problem or (self._too_late(each) if any_late else "") for each in taken]
 
@@ -165,15 +172,10 @@ class Intake:
         await self._keeper.keep([group])
         self._counts.in_no_fragment(instrument, split)
         failpoints.reach_soon("after_ack")
-        return _answer(split, group.late)
-
-    def _close_submitted(self, trace: Submitted) -> None:
-        if self._traces.knows(trace.trace_id):
-            self._sessions.expect(trace.trace_id, trace.session_id)
-            if not trace.fragment:
-                self._traces.close(trace.trace_id)
-        if trace.session_end and trace.session_id and self._sessions.may_end(trace.session_id):
-            self._end_session(trace.session_id)
+        messages = [split.message] if split.rejected else []
+        if group.late:
+            messages.append(f"{group.late} came after their trace was scored for good (late.window, close.max_spans)")
+        return Accepted(split.rejected + group.late, "; ".join(messages))
 
     def _too_late(self, taken: TakenApart) -> str:
         """Returns why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
@@ -192,10 +194,3 @@ def _items(chunk: Chunk) -> list[Item]:
     except MalformedOtlpError as error:
         _log.error("spans of trace %s cannot be read any more (%s)", chunk.trace_id.hex(), error)
         return []
-
-
-def _answer(split: Split, late: int) -> Accepted:
-    messages = [split.message] if split.rejected else []
-    if late:
-        messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
-    return Accepted(split.rejected + late, "; ".join(messages))

@@ -11,11 +11,11 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
-from pandaeval_collector.pipeline.submitted import NO_WORDS
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
 from pandaeval_otel.assembly import Decided, TraceAssembler
@@ -72,21 +72,26 @@ class Keeper:
     async def keep(
         self,
         groups: Sequence[FragmentGroup],
-        words: Mapping[bytes, Submitted] = NO_WORDS,
+        words: Mapping[bytes, Submitted] = MappingProxyType({}),
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
-        with self.refusing(), self._noting_decided() as meanwhile:
-            remembered: dict[bytes, Decided] = {}
-            for group in groups:
-                await self._sort_out(group, remembered, words)
-            chunks = [chunk for group in groups for _, chunk in group.wanted]
-            if chunks or endings or read:
-                await self._commit(chunks, endings, read)
-            for group in groups:
-                await self._assemble(group, remembered, meanwhile)
+        meanwhile: set[bytes] = set()
+        self._decided_meanwhile.append(meanwhile)
+        try:
+            with self.refusing():
+                remembered: dict[bytes, Decided] = {}
+                for group in groups:
+                    await self._sort_out(group, remembered, words)
+                chunks = [chunk for group in groups for _, chunk in group.wanted]
+                if chunks or endings or read:
+                    await self._commit(chunks, endings, read)
+                for group in groups:
+                    await self._assemble(group, remembered, meanwhile)
+        finally:
+            self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     def require_memory(self) -> None:
         """Raises :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
@@ -106,16 +111,6 @@ class Keeper:
             _log.warning("senders are asked to come back: %s", why)
             self._silent_until = now + _SILENCE
         return Overloaded(why)
-
-    @contextlib.contextmanager
-    def _noting_decided(self) -> Iterator[set[bytes]]:
-        """Inside the block, collects the ids of the traces that are decided meanwhile."""
-        meanwhile: set[bytes] = set()
-        self._decided_meanwhile.append(meanwhile)
-        try:
-            yield meanwhile
-        finally:
-            self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
@@ -148,17 +143,14 @@ class Keeper:
                     self._store.discard([chunk.id for chunk in chunks[:start]])
                 raise
 
-    def _remembered(self, fragments: Sequence[Fragment]) -> dict[bytes, Decided]:
-        unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
-        return self._store.decided(unknown) if unknown else {}
-
     async def _sort_out(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
     ) -> None:
         """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
         traces that were decided before."""
         async for some in _slices(group.fragments):
-            remembered.update(self._remembered(some))
+            if unknown := [each.trace_id for each in some if not self._traces.knows(each.trace_id)]:
+                remembered.update(self._store.decided(unknown))
             for fragment in some:
                 decided = remembered.get(fragment.trace_id)
                 if decided is not None:
@@ -167,19 +159,18 @@ class Keeper:
                         group.known += len(fragment.items) - new
                         group.late += new
                         continue
-                group.wanted.append((fragment, self._chunk(fragment, words.get(fragment.trace_id))))
-
-    def _chunk(self, fragment: Fragment, word: Submitted | None) -> Chunk:
-        return Chunk(
-            id=self._store.next_chunk_id(),
-            trace_id=fragment.trace_id,
-            logs=fragment.logs,
-            items=len(fragment.items),
-            start_ns=fragment.start_ns,
-            data=fragment.chunk,
-            session=word.session_id if word is not None else "",
-            closes=word is not None and not word.fragment,
-        )
+                word = words.get(fragment.trace_id)
+                chunk = Chunk(
+                    id=self._store.next_chunk_id(),
+                    trace_id=fragment.trace_id,
+                    logs=fragment.logs,
+                    items=len(fragment.items),
+                    start_ns=fragment.start_ns,
+                    data=fragment.chunk,
+                    session=word.session_id if word is not None else "",
+                    closes=word is not None and not word.fragment,
+                )
+                group.wanted.append((fragment, chunk))
 
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]

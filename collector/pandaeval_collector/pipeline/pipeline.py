@@ -11,13 +11,13 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.adopting import Adopting, MemberMessage
+from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
@@ -25,11 +25,9 @@ from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
-from pandaeval_collector.receivers import Accepted, Submitted
-from pandaeval_collector.store import Consumed, ResultRow, Store
+from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import TraceAssembler
 from pandaeval_otel.model import Trigger
-from pandaeval_otel.wire.fragments import Split
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +86,14 @@ class Pipeline:
         )
         self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
+        self.traces, self.logs, self.submit = self._intake.traces, self._intake.logs, self._intake.submit
+        """Store what came by OTLP or from a span processor, see :class:`Intake`."""
+        self.consume, self.adopt = self._intake.consume, self._adopting.adopt
+        """Store what came from Kafka topics, see :class:`Intake` and :class:`Adopting`."""
+        self.let_go_sessions = self._sessions.let_go
+        """Forgets open sessions that another collector scores from now on."""
+        self.commit = self._committer.commit
+        """Has one decision made and commits it, see :meth:`Committer.commit`."""
         self._task: asyncio.Task[None] | None = None
         self.may_decide: Callable[[], bool] = lambda: True
         """Whether traces and sessions may be decided at this moment; asked before each batch."""
@@ -108,7 +114,7 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         """The number of sessions that are not scored for good yet."""
-        return self._sessions.open
+        return len(self._sessions.sessions)
 
     @property
     def is_full(self) -> bool:
@@ -138,31 +144,6 @@ class Pipeline:
         return self._upkeep.is_at_work
 
     # -- in ------------------------------------------------------------------------------------------------------
-
-    async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
-        return await self._intake.traces(request, large)
-
-    async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
-        return await self._intake.logs(request, large)
-
-    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
-        """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
-        return await self._intake.submit(traces, large)
-
-    async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
-        """Stores messages of a log, see :meth:`Intake.consume`."""
-        await self._intake.consume(spans, read, logs)
-
-    async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
-        """Stores members that came from a topic, see :meth:`Adopting.adopt`."""
-        await self._adopting.adopt(members, read)
-
-    async def let_go_sessions(self, session_ids: Collection[str]) -> None:
-        """Forgets open sessions that another collector scores from now on."""
-        await self._sessions.let_go(session_ids)
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
@@ -215,10 +196,6 @@ class Pipeline:
         """Decides every open trace."""
         while await self._decider.step(partial(self._traces.take_all, trigger)):
             pass
-
-    async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
-        """Has one decision made and commits it, see :meth:`Committer.commit`."""
-        await self._committer.commit(decide)
 
     async def session_now(self, session_id: str) -> list[bytes]:
         """Returns the results that a session would have if it ended now, as JSON objects; none of them is stored."""

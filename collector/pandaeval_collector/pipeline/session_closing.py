@@ -36,11 +36,6 @@ class SessionCloser:
         self.sessions = OpenSessions(timing, store.jobs.pending_in)
         """Those that are not scored for good yet, the ones being scored included."""
 
-    @property
-    def open(self) -> int:
-        """The number of sessions that are not scored for good yet, those being scored included."""
-        return len(self.sessions)
-
     async def let_go(self, session_ids: Collection[str]) -> None:
         """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
         for session_id in session_ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pandaeval_collector.receivers import Submitted
@@ -22,34 +22,20 @@ class TakenApart:
 
 def take_apart(submitted: Submitted) -> TakenApart:
     """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
-    those beside it. It accepts a trace whole or not at all."""
+    those beside it. It accepts a trace whole or not at all. On any thread."""
     try:
         spans = split_traces(submitted.spans) if submitted.spans else Split([])
         logs = split_logs(submitted.logs) if submitted.logs else Split([])
     except MalformedOtlpError as error:
         return TakenApart(submitted, Split([]), Split([]), f"malformed: {error}")
-    return TakenApart(submitted, spans, logs, _problem(submitted, spans, logs))
-
-
-def take_all_apart(submitted: Sequence[Submitted]) -> list[TakenApart]:
-    """Applies :func:`take_apart` to each. On any thread."""
-    return [take_apart(each) for each in submitted]
-
-
-def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
-    rejected = spans.message if spans.rejected else logs.message if logs.rejected else ""
-    if rejected:
-        return f"invalid: {rejected}"
-    fragments = (*spans.fragments, *logs.fragments)
-    if any(fragment.trace_id != submitted.trace_id for fragment in fragments):
-        return "invalid: it holds items of another trace"
-    if (
-        not fragments
-        and not submitted.session_end
-        and not (spans.own_output or logs.own_output or logs.ignored or logs.labels)
-    ):
-        return "invalid: it holds nothing"
-    return ""
+    problem, fragments = "", (*spans.fragments, *logs.fragments)
+    if spans.rejected or logs.rejected:
+        problem = f"invalid: {spans.message if spans.rejected else logs.message}"
+    elif any(fragment.trace_id != submitted.trace_id for fragment in fragments):
+        problem = "invalid: it holds items of another trace"
+    elif not (fragments or submitted.session_end or spans.own_output or logs.own_output or logs.ignored or logs.labels):
+        problem = "invalid: it holds nothing"
+    return TakenApart(submitted, spans, logs, problem)
 
 
 def added_up(splits: Iterable[Split]) -> Split:
@@ -74,11 +60,3 @@ def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
         if known is None or known.fragment:
             words[each.submitted.trace_id] = each.submitted
     return words
-
-
-def endings_of(taken: Iterable[TakenApart]) -> list[str]:
-    """Returns the ids of the sessions that end with these submissions."""
-    return [each.submitted.session_id for each in taken if each.submitted.session_end and each.submitted.session_id]
-
-
-NO_WORDS: Mapping[bytes, Submitted] = {}

@@ -22,16 +22,11 @@ def holds_logs(request: bytes) -> bool:
     and their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
     empty or no OTLP."""
     try:
-        item = next(_items(request), None)
+        scopes = (scope for block in _each(request, _BLOCK) for scope in _each(block, _INNER))
+        item = next((item for scope in scopes for item in _each(scope, _INNER)), None)
         return item is not None and all(tag != _TRACE_ID for tag, *_ in fields(item))
     except ValueError:
         return False
-
-
-def _items(request: bytes) -> Iterator[bytes]:
-    for block in _each(request, _BLOCK):
-        for scoped in _each(block, _INNER):
-            yield from _each(scoped, _INNER)
 
 
 def _each(message: bytes, wanted: int) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from pandaeval_collector.base.runtime.garbage import collect_recent
 from pandaeval_collector.base.telemetry import Telemetry
@@ -76,40 +76,25 @@ class Upkeep:
     async def run(self) -> None:
         """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
-            while await self._step() and not self._stopping:
-                pass
+            # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
+            has_more = True
+            while has_more and not self._stopping:
+                compressed, now = 0, self._store.clock.calendar()
+                # Not where the disk budget has room for the late window alone.
+                if self._keep_bytes > 0 and self.kept_for() > self._late_window:
+                    compressed = await self._paced(
+                        asyncio.to_thread(self._store.keep, self._late_window, now, self._keep(), _KEEP)
+                    )
+                most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
+                kept = await asyncio.wrap_future(self._store.forget_kept(self.kept_for(), most, now, limit=_FORGET))
+                has_more = _FORGET in (kept, await self._forget()) or compressed > 0
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
 
-    async def _step(self) -> bool:
-        """Does a step of each kind; returns whether any has more to do. None waits for another to end: it may not,
-        while traces are decided faster than they are compressed."""
-        compressed = await self._compress() if self._keeps() else 0
-        forgotten = await self._forget_kept(), await self._forget()
-        return compressed > 0 or _FORGET in forgotten
-
-    def _keeps(self) -> bool:
-        """Whether spans are worth being compressed: not where the disk budget has room for the late window alone."""
-        return self._keep_bytes > 0 and self.kept_for() > self._late_window
-
-    async def _compress(self) -> int:
-        began = time.monotonic()
-        now = self._store.clock.calendar()
-        done = await asyncio.to_thread(self._store.keep, self._late_window, now, self._keep(), _KEEP)
-        if not self._stopping:
-            await asyncio.sleep(time.monotonic() - began)
-        return done
-
-    async def _forget_kept(self) -> int:
-        most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
-        work = self._store.forget_kept(self.kept_for(), most, self._store.clock.calendar(), limit=_FORGET)
-        return await asyncio.wrap_future(work)
-
     async def _forget(self) -> int:
-        began = time.monotonic()
         work = self._store.forget(
             self._late_window,
             self.kept_for(),
@@ -119,7 +104,12 @@ class Upkeep:
             judged_s=self._judged,
             unlisted_only=self._keep_bytes > 0,  # else what comes due after the compressing would be deleted
         )
-        forgotten = await asyncio.wrap_future(work)
+        return await self._paced(asyncio.wrap_future(work))
+
+    async def _paced(self, step: Awaitable[int]) -> int:
+        """Awaits a step, and pauses for as long as it took."""
+        began = time.monotonic()
+        done = await step
         if not self._stopping:
             await asyncio.sleep(time.monotonic() - began)
-        return forgotten
+        return done

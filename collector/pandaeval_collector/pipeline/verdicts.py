@@ -50,29 +50,29 @@ class IncomingVerdicts:
             return
         beside = {fragment.trace_id for split in splits for fragment in split.fragments}
         for split in splits:
-            good = await self._known(split.labels, beside) if self._allowed else []
+            good: list[HumanLabel] = []
+            for start in range(0, len(split.labels) if self._allowed else 0, _AT_ONCE):
+                some = split.labels[start : start + _AT_ONCE]
+                good += [label for label in some if self._is_known(label, beside)]
+                await asyncio.sleep(0)
             refused = len(split.labels) - len(good)
             split.labels = good
             if refused:
-                self._refuse(split, refused)
+                why = UNKNOWN if self._allowed else OFF
+                split.rejected += refused
+                split.message = split.message or f"label: {why}"
+                self._telemetry.add("pandaeval.labels", "refused", refused)
+                if not self._told:
+                    self._told = True
+                    _log.warning(
+                        "a log record that is a person's verdict was refused: %s (docs/trust.md#what-labels-are)", why
+                    )
             for start in range(0, len(good), _PER_COMMIT):
-                await self._store_some(good[start : start + _PER_COMMIT])
-
-    async def _known(self, labels: Sequence[HumanLabel], beside: Collection[bytes]) -> list[HumanLabel]:
-        found: list[HumanLabel] = []
-        for start in range(0, len(labels), _AT_ONCE):
-            found += [label for label in labels[start : start + _AT_ONCE] if self._is_known(label, beside)]
-            await asyncio.sleep(0)
-        return found
-
-    def _refuse(self, split: Split, number: int) -> None:
-        why = UNKNOWN if self._allowed else OFF
-        split.rejected += number
-        split.message = split.message or f"label: {why}"
-        self._telemetry.add("pandaeval.labels", "refused", number)
-        if not self._told:
-            self._told = True
-            _log.warning("a log record that is a person's verdict was refused: %s (docs/trust.md#what-labels-are)", why)
+                some = good[start : start + _PER_COMMIT]
+                with self._refusing():
+                    fates = await asyncio.wrap_future(self._store.people.put(some, time.time(), "otlp"))
+                for fate, number in fates.items():
+                    self._telemetry.add("pandaeval.labels", fate, number)
 
     def _is_known(self, label: HumanLabel, beside: Collection[bytes]) -> bool:
         if label.metric.startswith("trace."):
@@ -80,9 +80,3 @@ class IncomingVerdicts:
             if trace_id in beside or self._is_open(trace_id):
                 return True
         return self._store.people.is_known(label)
-
-    async def _store_some(self, labels: Sequence[HumanLabel]) -> None:
-        with self._refusing():
-            fates = await asyncio.wrap_future(self._store.people.put(labels, time.time(), "otlp"))
-        for fate, number in fates.items():
-            self._telemetry.add("pandaeval.labels", fate, number)

@@ -4,28 +4,88 @@ status codes, and nothing of traces.
 Imports base, store.
 """
 
-from pandaeval_collector.receivers._protocol import (
-    Accepted,
-    Dense,
-    Draining,
-    Ingest,
-    Malformed,
-    Overloaded,
-    Refusal,
-    Submitted,
-    TooLarge,
-    TooMany,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Accepted",
-    "Dense",
-    "Draining",
-    "Ingest",
-    "Malformed",
-    "Overloaded",
-    "Refusal",
-    "Submitted",
-    "TooLarge",
-    "TooMany",
-]
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The request is stored. ``rejected`` items of it were not and must not be sent again; ``message`` says why."""
+
+    rejected: int = 0
+    message: str = ""
+
+
+class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
+    """Base of the reasons for not accepting a request. Nothing of a refused request was stored."""
+
+
+class Overloaded(Refusal):
+    """A budget (memory, disk) is used up: the sender may come back in ``retry_after_s`` seconds."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Draining(Refusal):
+    """The collector is starting or shutting down; another attempt may succeed."""
+
+
+class TooLarge(Refusal):
+    """The request is larger than this collector ever accepts; do not send it again."""
+
+
+class TooMany(Refusal):
+    """The request would be more objects than this collector ever makes of one; do not send it again."""
+
+
+class Malformed(Refusal):
+    """The request is not what it claims to be; do not send it again."""
+
+
+class UnsupportedMedia(Refusal):
+    """The request has a content type or encoding that this collector does not read."""
+
+
+class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
+    """A request of many items in few bytes, which is to be handed over again as a large one."""
+
+
+class Ingest(Protocol):
+    """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
+    that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
+
+    async def traces(self, request: bytes, large: bool = False) -> Accepted:
+        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
+        :class:`Refusal`."""
+        ...
+
+    async def logs(self, request: bytes, large: bool = False) -> Accepted:
+        """Stores an ``ExportLogsServiceRequest`` likewise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A trace from a span processor, or a ``fragment`` of one. ``spans`` and ``logs``: OTLP requests, or empty.
+    ``session_end``: ``session_id`` is over; then a submission may consist of nothing else."""
+
+    trace_id: bytes
+    spans: bytes = b""
+    logs: bytes = b""
+    fragment: bool = False
+    session_id: str = ""
+    session_end: bool = False
+
+
+class SubmissionIngest(Protocol):
+    """Takes completed traces from receivers. Called on the event loop. ``large`` as for :class:`Ingest`."""
+
+    async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
+        """Stores submissions, all in one commit; returns after it. For each an empty string, or why it was not
+        accepted. Raises a :class:`Refusal`."""
+        ...

@@ -20,7 +20,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers._protocol import (
+from pandaeval_collector.receivers import (
     Accepted,
     Draining,
     Malformed,

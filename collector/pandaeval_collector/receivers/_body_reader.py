@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from pandaeval_collector.receivers import Malformed, Overloaded, Refusal
 from pandaeval_collector.receivers._answers import TooSlow
-from pandaeval_collector.receivers._protocol import Malformed, Overloaded, Refusal
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]

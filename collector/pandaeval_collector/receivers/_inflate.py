@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import zstandard
 
-from pandaeval_collector.receivers._protocol import Malformed, TooMany, UnsupportedMedia
+from pandaeval_collector.receivers import Malformed, TooMany, UnsupportedMedia
 
 _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers._protocol import (
+from pandaeval_collector.receivers import (
     Accepted,
     Dense,
     Ingest,

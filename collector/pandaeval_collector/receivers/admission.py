@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
+from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
 
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
 _PATIENCE_S, _PACE = 1.0, 256 * 1024

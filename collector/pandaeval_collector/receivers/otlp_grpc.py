@@ -12,10 +12,10 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.receivers import Accepted, Ingest, Malformed
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
-from pandaeval_collector.receivers._protocol import Accepted, Ingest, Malformed
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket

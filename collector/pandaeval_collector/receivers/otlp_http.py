@@ -24,6 +24,13 @@ from pandaeval_collector.base.untrusted.foreign_pages import (
     is_own_origin,
 )
 from pandaeval_collector.base.untrusted.json_size import parsed_size
+from pandaeval_collector.receivers import (
+    Accepted,
+    Ingest,
+    Malformed,
+    TooLarge,
+    UnsupportedMedia,
+)
 from pandaeval_collector.receivers._answers import (
     DoorAnswer,
     OthersHost,
@@ -34,13 +41,6 @@ from pandaeval_collector.receivers._answers import (
     status_of,
 )
 from pandaeval_collector.receivers._inflate import inflater_for
-from pandaeval_collector.receivers._protocol import (
-    Accepted,
-    Ingest,
-    Malformed,
-    TooLarge,
-    UnsupportedMedia,
-)
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import (
     UNAUTHENTICATED_MESSAGE,

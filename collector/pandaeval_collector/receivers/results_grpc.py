@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import orjson
 
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import (

@@ -6,12 +6,12 @@ from typing import Any
 
 import grpc
 
-from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import (
+from pandaeval_collector.receivers import (
     Accepted,
     SubmissionIngest,
     Submitted,
 )
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._signals import DoorSettings, Scales
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
@@ -28,25 +27,18 @@ HAS_PAIR = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 """The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
 
 
-@dataclass(slots=True)
-class Badness:
-    """How bad a unit is. ``badness``: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where
-    nothing failed: units in its order are worst first. ``failures``: of results, and of the run itself."""
-
-    badness: float
-    failures: int
-
-    @classmethod
-    def of(cls, results: Iterable[tuple[bool | None, float | None]], broken: bool) -> Badness:
-        """Computes how bad a unit is. ``results``: (success, signal) of each result that stands. ``broken``: the run
-        itself failed, which is as bad as can be."""
-        worst, failures = 0.0 if broken else NO_SCORE, int(broken)
-        for success, signal in results:
-            failures += success is False
-            if signal is not None and signal < worst:
-                worst = signal
-        worst = round(worst, 2)  # with few different values, few places of the index are written
-        return cls(worst if failures else NOT_FAILED + worst, failures)
+def badness_of(results: Iterable[tuple[bool | None, float | None]], broken: bool) -> tuple[float, int]:
+    """Computes how bad a unit is: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where nothing
+    failed, so that units in its order are worst first; and how many failures there are, of results and of the run.
+    ``results``: (success, signal) of each result that stands. ``broken``: the run itself failed, which is as bad as can
+    be."""
+    worst, failures = 0.0 if broken else NO_SCORE, int(broken)
+    for success, signal in results:
+        failures += success is False
+        if signal is not None and signal < worst:
+            worst = signal
+    worst = round(worst, 2)  # with few different values, few places of the index are written
+    return worst if failures else NOT_FAILED + worst, failures
 
 
 def add(
@@ -68,10 +60,10 @@ def add(
     for row in rows:
         no = of_trace[row.trace_id]
         known = fresh.get(no, ()) if row.trace_id in first_time else _standing_results(connection, no)
-        standing = Badness.of(known, row.broken)
+        standing = badness_of(known, row.broken)
         named = row.agent, row.service, row.environment, row.user
         session = of_session.get(row.trace_id, 0)
-        new.append((no, session, row.at_ms, *named, row.broken, standing.badness, standing.failures, row.facts))
+        new.append((no, session, row.at_ms, *named, row.broken, *standing, row.facts))
     insert(
         connection,
         "listed (no, session, at, agent, service, environment, user, broken, badness, failures, facts)",
@@ -144,22 +136,19 @@ def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
 def _file_again(connection: sqlite3.Connection, about: int) -> None:
     results = _standing_results(connection, about)
     if about < 0:
-        standing = Badness.of(results, False)
         connection.execute(
             """INSERT INTO listed (no, session, at, badness, failures)
                SELECT ?1, ?2,
                       coalesce((SELECT max(at) FROM listed WHERE session = ?2 AND session > 0 AND no > 0), 0), ?3, ?4
                ON CONFLICT (no) DO UPDATE SET at = excluded.at, badness = excluded.badness, failures = excluded.failures
             """,
-            (about, -about, standing.badness, standing.failures),
+            (about, -about, *badness_of(results, False)),
         )
         return
     row = connection.execute("SELECT broken FROM listed WHERE no = ?", (about,)).fetchone()
     if row is not None:
-        standing = Badness.of(results, bool(row[0]))
-        connection.execute(
-            "UPDATE listed SET badness = ?, failures = ? WHERE no = ?", (standing.badness, standing.failures, about)
-        )
+        standing = badness_of(results, bool(row[0]))
+        connection.execute("UPDATE listed SET badness = ?, failures = ? WHERE no = ?", (*standing, about))
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:

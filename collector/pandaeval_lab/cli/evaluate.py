@@ -44,7 +44,6 @@ from pandaeval_lab.cli._tables import print_component_errors, print_problems, pr
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.replay.trial_grading import graded
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -277,6 +276,8 @@ class Evaluation:
                 ahead=None if workers is None else workers.understood,
             )
         if suite is not None and layers is not None and matcher is not None:
+            from pandaeval_lab.replay.trial_grading import graded  # it may ask models
+
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)
 

@@ -12,6 +12,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._output import OutputFile, console, table, write_json_line
+from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
     CASE_HEAD,
@@ -23,7 +24,6 @@ from pandaeval_lab.passk.figures import (
     task_results,
     worst_first,
 )
-from pandaeval_lab.report.passk import page
 
 
 def passk(
@@ -43,8 +43,7 @@ def passk(
         ),
     ] = None,
     format_: Annotated[
-        Literal["table", "json", "html"],
-        typer.Option("--format", help="table is for people, json one result a line, html a page with curves."),
+        RunFormat, typer.Option("--format", help="table is for people, json one result a line.")
     ] = "table",
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
@@ -53,9 +52,7 @@ def passk(
     results = list(result_lines(file))
     found = figures(trials(results, metric, per), ks)
     with OutputFile(output) as target:
-        if format_ == "html":
-            target.write(page(found, str(file)))
-        elif format_ == "json":
+        if format_ == "json":
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:
             out, unit = console(file=target), found.trials.per

@@ -1,4 +1,4 @@
-"""Pages about a drill, about layers of cases and about repeated trials.
+"""The page about a drill, and the report on layers of cases.
 
-Imports passk.
+Imports no other room.
 """

@@ -117,7 +117,6 @@ def test_what_is_missing_on_this_machine_is_a_note_unless_strict(run: Run, tmp_p
 def test_an_extra_that_the_start_would_miss(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, told: str
 ) -> None:
-
     monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: None if name == package else object())
     path = tmp_path / "config.yaml"
     path.write_text(text)
@@ -129,7 +128,6 @@ def test_an_extra_that_the_start_would_miss(
 
 
 def test_files_that_the_start_would_miss(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
     path, occupied = tmp_path / "config.yaml", tmp_path / "file"
     occupied.touch()
     path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine}}\n")

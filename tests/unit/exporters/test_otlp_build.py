@@ -11,11 +11,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, ItemExporter, _fitting, build
+from pandaeval_collector.exporters import Surroundings
+from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, ItemExporter, MetricsExporter, _fitting, build
 from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport
-from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, Trust
-from pandaeval_collector.exporters._protocol import Surroundings
 from pandaeval_collector.exporters.otlp import Otlp
 from pandaeval_collector.store import OutboxRow, Store
 from pandaeval_otel.wire.splitting import OWN_SCOPE

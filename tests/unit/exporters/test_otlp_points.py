@@ -7,7 +7,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.metrics import metrics
+from pandaeval_collector.exporters._otlp.build import metrics
 from pandaeval_collector.exporters.zero_first import own_points
 from pandaeval_collector.store.series import EVALUATIONS, SCORE, Exemplar, Point
 from support.otlp_sink import attributes

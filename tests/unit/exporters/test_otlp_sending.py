@@ -12,11 +12,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters import zero_first
-from pandaeval_collector.exporters._otlp import metrics
-from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, _MAX_ROWS, ItemExporter, build
-from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._protocol import Surroundings
+from pandaeval_collector.exporters import Surroundings, zero_first
+from pandaeval_collector.exporters._otlp import build as exporting
+from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, _MAX_ROWS, ItemExporter, MetricsExporter, build
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.otlp import Otlp
 from pandaeval_collector.exporters.zero_first import own_points
@@ -193,7 +191,7 @@ class TestMetrics:
         assert found == [500, 112], "with the twelve that are there from the start"
 
     async def test_they_are_of_the_moment(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(metrics, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))
+        monkeypatch.setattr(exporting, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))
         line.score("a")
         await line.metrics.send()
         for name in ("pandaeval.spans", "pandaeval.evaluations"):

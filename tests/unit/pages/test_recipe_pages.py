@@ -99,7 +99,7 @@ def test_what_pipelines_with_repeated_trials_call_and_configure_is_there(tmp_pat
         assert set(re.findall(r" (--[\w-]+)", rest)) <= options, name
     steps = yaml.safe_load(workflow)["jobs"]["evaluate"]["steps"]
     made = {part for step in steps for part in re.findall(r"--output (\S+)", step.get("run", ""))}
-    assert made == {"results.jsonl", "trials.html"}
+    assert made == {"results.jsonl"}
 
 
 def _commands() -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.store.found import end
-from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Badness
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, badness_of
 
 Verdict = tuple[bool | None, float | None]
 
@@ -32,7 +32,7 @@ Verdict = tuple[bool | None, float | None]
 def test_the_worst_signal_counts_and_what_failed_comes_before_all_else(
     results: list[Verdict], broken: bool, badness: float, failures: int
 ) -> None:
-    assert Badness.of(results, broken) == Badness(badness, failures)
+    assert badness_of(results, broken) == (badness, failures)
 
 
 ROWS = [(number, 0, 0.25 * number, 0, b"{}", 1000 + number) for number in range(1, 4)]

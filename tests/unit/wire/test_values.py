@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import warnings
-from typing import Any
 
 import pytest
-from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pandaeval_otel.base import _json
 from pandaeval_otel.dialects import _values
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, salvage, too_deep
 
@@ -183,25 +179,3 @@ _LITERALS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
-
-
-@given(
-    value=st.lists(_LITERALS, min_size=1, max_size=3),
-    at=st.integers(0),
-    typed=st.text("{}[],:'\"\\ nulNoe0.-", max_size=2),
-)
-def test_a_plain_repr_is_read_as_python_reads_it_or_left_to_it(value: Any, at: int, typed: str) -> None:
-    text = repr(value)
-    at %= len(text) + 1
-    text = text[:at] + typed + text[at:]
-    assume(not _values._NOT_REPR.search(text))
-    try:
-        quick = _json.loads_repr(text)
-    except ValueError:
-        return
-    assert repr(quick) == repr(ast.literal_eval(text))
-
-
-def test_a_repr_with_quotes_and_words_in_its_strings_is_still_plain() -> None:
-    call = {"name": "say", "arguments": {"text": 'None, "True" and {x}', "times": 3, "loud": None, "dry": False}}
-    assert _json.loads_repr(repr([call])) == [call]

@@ -160,7 +160,7 @@ _DEPTH = 4
 
 def failed(call: ToolCall) -> bool:
     """Whether the call surely failed: by its status, or by a result that is an error message."""
-    return call.error is not None or says_error(call.result)
+    return tells(call) is FailureSign.FAILED
 
 
 def tells(call: ToolCall) -> FailureSign:

@@ -12,40 +12,18 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.response_recovery import known_calls, lost_at, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, spelled_calls, was_to_change, wrong_calls
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
 from pandaeval_otel.model import Trace
 
 # Whether a user's message asks for what was said before: again, in a second version, with more to it, in spite of the
 # answer, or because nothing came yet.
-_BY_SIGN = {
-    "again": "again",
-    "e more": "once more|one more time",
-    "repeat": r"repeat(?: (?:it|that|this))?",
-    **{f"re{word}": f"re{word}" for word in ("send", "check", "confirm", "phrase", "state")},
-    "re-": r"re-(?:send|check|confirm|phrase|state)",
-    "double": "double[- ]check",
-    "i said": "as i said|like i said",
-    "still": "still|are you still there",
-    "hello?": r"hello\?",
-    "you there": "are you there",
-    **{word: word for word in ("instead", "actually", "another", "changed my mind", "also", "as well", "in addition")},
-    "anyway": "anyways?",
-    **{words: words for words in ("any way", "at least", "are you sure")},
-    "reconsider": r"reconsider\w*",
-    "exception": "(?:an|any) exceptions?",
-    "nochmal": "nochmals?",
-    "wiederhol": r"wiederhol\w*",
-    "encore": "encore(?: une fois)?",
-    "repit": r"repit\w*",
-    "ripet": r"ripet\w*",
-    **{words: words for words in ("noch einmal", "immer noch", "stattdessen", "toujours", "otra vez", "de nuevo")},
-    **{words: words for words in ("en cambio", "di nuovo", "ancora", "de novo", "ainda")},
-}
-"""ASCII patterns, each under a lower-case text that all its matches contain."""
-_SIGNS = tuple(_BY_SIGN)
 _AGAIN = re.compile(
-    rf"\b(?:{'|'.join(_BY_SIGN.values())}|répét\w*|plutôt|todavía)\b"
+    r"\b(?:again|once more|one more time|repeat(?: (?:it|that|this))?|re-?(?:send|check|confirm|phrase|state)"
+    r"|double[- ]check|as i said|like i said|still|are you still there|hello\?|are you there|instead|actually|another"
+    r"|changed my mind|also|as well|in addition|anyways?|any way|at least|are you sure|reconsider\w*"
+    r"|(?:an|any) exceptions?|nochmals?|wiederhol\w*|noch einmal|immer noch|stattdessen|encore(?: une fois)?|toujours"
+    r"|répét\w*|plutôt|repit\w*|otra vez|de nuevo|en cambio|todavía|ripet\w*|di nuovo|ancora|de novo|ainda)\b"
     r"|再度|もう一度|再び|还是|再(?:说|来|发)?一[遍次]|다시|ещё раз|снова|повтор",
     re.IGNORECASE,
 )
@@ -57,12 +35,7 @@ def asks_again(trace: Trace) -> bool:
     """Whether the trace's last message of a user asks for a repeat or a second version, adds to what it asked, or
     presses for it."""
     said = trace.turns[-1].user if trace.turns else trace.input
-    if not said:
-        return False
-    asked = str(said)[-_LONGEST:]
-    if asked.isascii() and not any(map(asked.lower().__contains__, _SIGNS)):
-        return False  # as mostly, told in a tenth of the time that the search takes
-    return _AGAIN.search(asked) is not None
+    return bool(said) and _AGAIN.search(str(said)[-_LONGEST:]) is not None
 
 
 _MOST_VALUES, _SHORTEST = 64, 3
@@ -89,8 +62,7 @@ def course(trace: Trace) -> Course:
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
     calls, names = trace.tool_calls, [call.name for call in trace.tool_calls]
-    known = known_calls(trace)
-    wrong = known.wrong
+    wrong = wrong_calls(trace)
     changing = [was_to_change(trace, call) for call in calls]
     # How many calls gave values, and to how many of these results nothing later refers.
     later, results, unused = " ".join(answers).lower(), 0, 0
@@ -110,7 +82,9 @@ def course(trace: Trace) -> Course:
         lost=len(lost_at(trace)) if any(wrong) else 0,
         to_change=sum(changing),
         changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
-        repeats=0 if len(set(names)) == len(names) else len(names) - len(set(zip(names, known.spelled, strict=True))),
+        repeats=0
+        if len(set(names)) == len(names)
+        else len(names) - len(set(zip(names, spelled_calls(trace), strict=True))),
         handed=sum(nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name)) for call in calls),
         results=results,
         unused=unused,

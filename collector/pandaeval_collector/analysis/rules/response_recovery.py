@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, wraps
+from collections.abc import Callable
+from functools import wraps
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
@@ -33,36 +33,23 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
     return found
 
 
-# What several rules ask about the tool calls of one trace, found out once.
-class KnownCalls:
-    """Facts about ``trace.tool_calls``, in their order, each computed when first asked for."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-
-    @cached_property
-    def wrong(self) -> list[bool]:
-        """Whether each call failed."""
-        return [failed(call) for call in self._trace.tool_calls]
-
-    @cached_property
-    def spelled(self) -> list[str | None]:
-        """The canonical arguments of each call, regardless of the defaults in tools' definitions."""
-        return [canonical_arguments(call.arguments) for call in self._trace.tool_calls]
-
-    @cached_property
-    def hints(self) -> dict[str, bool | None]:
-        """Whether each defined tool only reads, by its first definition."""
-        hints: dict[str, bool | None] = {}
-        for tool in self._trace.tools:
-            hints.setdefault(tool.name, tool.read_only)
-        return hints
+# What several rules ask about the tool calls of one trace, in their order. Nobody may change it.
+@once_a_trace
+def wrong_calls(trace: Trace) -> list[bool]:
+    """Returns whether each call failed."""
+    return [failed(call) for call in trace.tool_calls]
 
 
 @once_a_trace
-def known_calls(trace: Trace) -> KnownCalls:
-    """Returns the facts of a trace's calls, which must not be changed."""
-    return KnownCalls(trace)
+def spelled_calls(trace: Trace) -> list[str | None]:
+    """Returns the canonical arguments of each call, regardless of the defaults in tools' definitions."""
+    return [canonical_arguments(call.arguments) for call in trace.tool_calls]
+
+
+@once_a_trace
+def read_only_hints(trace: Trace) -> dict[str, bool | None]:
+    """Returns whether each defined tool only reads, by its first definition."""
+    return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
 
 def lost_at(trace: Trace) -> list[int]:
@@ -73,12 +60,10 @@ def lost_at(trace: Trace) -> list[int]:
     earlier success of an equal call. "Not found" is an answer to a call that only looked, and turning a page or
     computing a number changes nothing.
     """
-    calls = trace.tool_calls
-    known = known_calls(trace)
-    wrong = known.wrong
+    calls, wrong = trace.tool_calls, wrong_calls(trace)
     if True not in wrong:
         return []
-    changing = [at for at, call in enumerate(calls) if _changes(call, known.hints)]
+    changing = [at for at, call in enumerate(calls) if was_to_change(trace, call)]
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
@@ -90,41 +75,27 @@ def lost_at(trace: Trace) -> list[int]:
             return True
         return starts.get(other.span_id) == other.start_ns == one.start_ns  # told of by one model's input, in order
 
+    spelled = spelled_calls(trace)
+    succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
     return [
         at
         for place, at in enumerate(changing)
         if wrong[at]
         and not any(not wrong[later] and makes_up(at, later) for later in changing[place + 1 :])
-        and not _done_before(calls[at], calls, wrong)
+        and not (calls[at].has_arguments and (calls[at].name, spelled[at]) in succeeded)
     ]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
     """Returns the names of the changing tools whose last call in the trace worked."""
-    known = known_calls(trace)
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
-    calls = trace.tool_calls
-    return tuple(name for name, at in last.items() if _changes(calls[at], known.hints) and not known.wrong[at])
+    wrong = wrong_calls(trace)
+    return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
 
 
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
     """Whether a call was to change something, by its definition or its name."""
-    return _changes(call, known_calls(trace).hints)
-
-
-def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
-    hint = hints.get(call.name)
+    hint = read_only_hints(trace).get(call.name)
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
     return nature(call.name, hint) is Nature.CHANGING
-
-
-def _done_before(lost: ToolCall, calls: tuple[ToolCall, ...], wrong: list[bool]) -> bool:
-    """Returns whether an equal call succeeded, at any time."""
-    if not lost.has_arguments:
-        return False
-    spelled = canonical_arguments(lost.arguments)
-    return spelled is not None and any(
-        not bad and call.name == lost.name and canonical_arguments(call.arguments) == spelled
-        for call, bad in zip(calls, wrong, strict=True)
-    )

@@ -10,11 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.problem_model import (
-    HeldOutFigures,
-    ProblemModel,
-    ShareEstimate,
-)
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel, ShareEstimate
 
 # Which runs people should look at next: half of the effort at random, half near the judge's threshold, each run with a
 # known chance.
@@ -49,13 +45,8 @@ def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int
 
 def numbers_of(ids: Sequence[str]) -> Values:
     """Hashes each id to a number in (0, 1], the same on every machine."""
-    return np.asarray([number(each) for each in ids], np.float64)
-
-
-def number(id_: str) -> float:
-    """Hashes one id, see :func:`numbers_of`."""
-    digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").digest()
-    return (int.from_bytes(digest, "big") + 1) / 2.0**64
+    hashes = [hashlib.blake2b(each.encode(), digest_size=8, person=b"label drawing") for each in ids]
+    return np.asarray([(int.from_bytes(each.digest(), "big") + 1) / 2.0**64 for each in hashes], np.float64)
 
 
 FORMAT = 1
@@ -76,7 +67,7 @@ class LearnedModel:
     @property
     def version(self) -> str:
         """8 hex digits that change with anything a probability depends on."""
-        return hashlib.blake2b(json.dumps(self.model.to_dict()).encode(), digest_size=4).hexdigest()
+        return hashlib.blake2b(json.dumps(asdict(self.model)).encode(), digest_size=4).hexdigest()
 
     def to_json(self) -> str:
         """Writes the model as :meth:`of_json` reads it."""

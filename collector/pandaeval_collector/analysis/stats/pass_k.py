@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile, normal_quantile, wilson
+import numpy as np
+
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile, means, normal_quantile, wilson
 
 Mode: TypeAlias = Literal["plug_in", "unbiased", "bayesian"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -128,10 +130,6 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     if len(values) < ENOUGH_CASES:
         return *wilson(mean, len(values), normal_quantile()), "wilson"
-    import numpy as np
-
-    from pandaeval_collector.analysis.stats.quantiles import means
-
     shares = np.asarray(values, dtype=np.float64)
     if np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
         return *wilson(mean, len(values), normal_quantile()), "wilson"

@@ -9,7 +9,7 @@ nested cross-validation, by groups (sessions of one task or user stay together).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import nan, sqrt
 from typing import Any
 
@@ -156,13 +156,9 @@ class ProblemModel:
         values = zip(self.names, self.means, self.scales, self.weights, strict=True)
         return [weight * (row.get(name, 0.0) - mean) / scale for name, mean, scale, weight in values]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the model for JSON; :meth:`of_dict` reads it."""
-        return asdict(self)
-
     @classmethod
     def of_dict(cls, held: Mapping[str, Any]) -> ProblemModel:
-        """Reads what :meth:`to_dict` returned. Raises ``KeyError`` or ``TypeError`` for anything else."""
+        """Reads what ``dataclasses.asdict`` made of a model. Raises ``KeyError`` or ``TypeError`` for anything else."""
         numbers = [tuple(map(float, held[name])) for name in ("means", "scales", "weights")]
         rest = [float(held[name]) for name in ("bias", "slope", "offset", "rate")]
         return cls(tuple(map(str, held["names"])), numbers[0], numbers[1], numbers[2], *rest)

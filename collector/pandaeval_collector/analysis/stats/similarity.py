@@ -28,22 +28,6 @@ class Direction:
             values = values / largest  # squares of very large or small components would not fit a double
             self.components = values / math.sqrt(float(np.add.reduce(values * values)))
 
-    @classmethod
-    def of_rows(cls, rows: NDArray[Any]) -> list[Direction]:
-        """Returns the directions of many vectors, shape (n, dim): the same to the last bit, in a fraction of the
-        time."""
-        values = np.asarray(rows, dtype=np.float64)
-        largest = np.maximum.reduce(np.abs(values), axis=1, initial=0.0)
-        if not np.isfinite(largest).all():
-            raise ValueError("a vector holds a component that is not finite")
-        values = values / np.where(largest == 0.0, 1.0, largest)[:, None]
-        lengths = np.sqrt(np.add.reduce(values * values, axis=1))
-        values /= np.where(lengths == 0.0, 1.0, lengths)[:, None]
-        found = [cls.__new__(cls) for _ in values]
-        for made, row, some in zip(found, values, largest, strict=True):
-            made.size, made.components = len(row), row if some else None
-        return found
-
     def __len__(self) -> int:
         return self.size
 

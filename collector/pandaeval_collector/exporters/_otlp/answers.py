@@ -7,6 +7,7 @@ again, seldom, so that a changed token does not cost what was scored meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.exporters._protocol import RetryLaterError
+from pandaeval_collector.exporters import RetryLaterError
 
 _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0
@@ -64,7 +65,13 @@ class NotServedError(RefusedError):
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
     """Returns the error to raise for a gRPC status that is not OK."""
-    pause = _retry_info(trailers)
+    pause = None
+    for key, value in trailers:
+        if pause is None and key == "grpc-status-details-bin" and isinstance(value, bytes):
+            info = RetryInfo()
+            with contextlib.suppress(DecodeError):
+                if any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                    pause = _pause(info.retry_delay.ToNanoseconds() / 1e9)
     text = f"{code.name}: {message}"
     if code in _RETRY_CODES or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and pause is not None):
         return RetryLaterError(text, pause)
@@ -107,20 +114,6 @@ def rejected(response: bytes) -> tuple[int, str]:
     except DecodeError:
         return 0, ""
     return partial.rejected_spans, partial.error_message
-
-
-def _retry_info(trailers: Iterable[tuple[str, str | bytes]]) -> float | None:
-    for key, value in trailers:
-        if key == "grpc-status-details-bin" and isinstance(value, bytes):
-            try:
-                details = Status.FromString(value).details
-            except DecodeError:
-                continue
-            info = RetryInfo()
-            for detail in details:
-                if detail.Unpack(info):
-                    return _pause(info.retry_delay.ToNanoseconds() / 1e9)
-    return None
 
 
 def _pause(seconds: float) -> float:

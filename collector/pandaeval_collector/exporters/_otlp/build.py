@@ -1,17 +1,35 @@
-"""Builds one exporter per signal from the configuration."""
+"""One exporter for each signal: log events and spans from the outbox; and the series, the whole table every interval,
+so that a sink that was away has missed nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    HistogramDataPoint,
+    Metric,
+    NumberDataPoint,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters import Exporter, Repeating, Row, Sent, Surroundings
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
 from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport, Transport
-from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.transport import Envelope, Trust, target
-from pandaeval_collector.exporters._protocol import Exporter, Repeating, Row, Sent, Surroundings
 from pandaeval_collector.exporters.otlp import SIGNALS, Otlp
-from pandaeval_collector.exporters.zero_first import ZeroFirst
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
+from pandaeval_collector.store.series import Point
 
+_CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+_MAX_POINTS = 500
+"""Most points in one request: no more than 2 MiB, whatever their names."""
 _MAX_ROWS = 512
 _MAX_BYTES = 2 << 20
 """Half of what gRPC servers take by default."""
@@ -62,6 +80,107 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
         if size > _MAX_BYTES:
             return rows[: max(1, index)]
     return rows
+
+
+def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
+    """Encodes one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
+    for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
+        metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
+        match instrument.kind:
+            case "histogram":
+                metric.histogram.aggregation_temporality = _CUMULATIVE
+                metric.histogram.data_points.extend(_data_point(point, now_ns) for point in group)
+            case "counter":
+                metric.sum.aggregation_temporality = _CUMULATIVE
+                metric.sum.is_monotonic = True
+                metric.sum.data_points.extend(_data_point(point, now_ns) for point in group)
+            case _:
+                metric.gauge.data_points.extend(_data_point(point, now_ns) for point in group)
+        yield metric.SerializeToString()
+
+
+def _data_point(point: Point, now_ns: int) -> Any:
+    kind = point.instrument.kind
+    common: Any = {
+        "attributes": [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in point.attributes],
+        "start_time_unix_nano": 0 if kind == "gauge" else point.start_ns,
+        "time_unix_nano": max(now_ns, point.start_ns),
+        "exemplars": [
+            OtlpExemplar(
+                time_unix_nano=exemplar.time_ns,
+                as_double=exemplar.value,
+                trace_id=bytes.fromhex(exemplar.trace_id),
+                span_id=bytes.fromhex(exemplar.span_id),
+            )
+            for _, exemplar in point.exemplars
+        ],
+    }
+    if kind != "histogram":
+        return NumberDataPoint(as_double=point.total, **common)
+    bounds, counts = point.instrument.bounds, point.buckets
+    return HistogramDataPoint(
+        count=point.count, sum=point.total, explicit_bounds=bounds, bucket_counts=counts, **common
+    )
+
+
+class MetricsExporter:
+    """Exports the scores and the collector's own numbers. Implements ``Repeating``."""
+
+    name = "otlp.metrics"
+
+    def __init__(
+        self, transport: Transport, envelope: Envelope, series: ZeroFirst, telemetry: Telemetry, interval: float
+    ) -> None:
+        self.interval = interval
+        self._transport, self._envelope, self._series, self._telemetry = transport, envelope, series, telemetry
+        self._sink = OtlpSink(self.name)
+        self._max_points = _MAX_POINTS
+
+    @property
+    def off(self) -> bool:
+        return self._sink.off
+
+    async def open(self) -> None:
+        await self._transport.open()
+
+    async def send(self, last: bool = False) -> None:
+        await self._send(own_points(self._telemetry), time.time())
+        had_new = await self._send_series(hold=True)
+        if last and had_new:
+            await self._send_series(hold=False)  # else it is unknown when values follow their zeros
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _send_series(self, hold: bool) -> bool:
+        """Sends all series, a page at a time; returns whether some of them were new and sent as 0."""
+        now = time.time()
+        pages = self._series.pages(now, hold)
+        had_new = False
+        while (points := await asyncio.to_thread(next, pages, None)) is not None:
+            had_new = had_new or bool(new_ones(points))
+            await self._send(points, now)
+        return had_new
+
+    async def _send(self, points: Sequence[Point], now: float) -> None:
+        while points and not self._sink.left_alone:
+            batch = points[: self._max_points]
+            request = await asyncio.to_thread(self._envelope.request, metrics(batch, int(now * 1e9)))
+            try:
+                response = await self._transport.send(request)
+            except RefusedError as error:
+                if isinstance(error, BatchTooLargeError) and len(batch) > 1:
+                    self._max_points = len(batch) // 2
+                    continue
+                self._sink.refused(len(batch), error)
+                self._count_dropped(len(batch), error.reason)
+            else:
+                self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
+                await self._series.shown(new_ones(batch), now)
+            points = points[len(batch) :]
+
+    def _count_dropped(self, points: int, reason: str) -> None:
+        self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:

@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 import httpx
 
+from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, grpc_error, http_error
 from pandaeval_collector.exporters._otlp.transport import USER_AGENT, SignalTarget, Trust, cure
-from pandaeval_collector.exporters._protocol import RetryLaterError
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well
 TIMEOUT_S = 10.0

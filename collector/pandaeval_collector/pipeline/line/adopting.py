@@ -47,9 +47,18 @@ class Adoption:
         self._enter(runs, gone, grown, changes)
         changes.touched.update(grown)
         for known, new in again:
-            self._retell(known, new, changes)
-        self._keep_closed(handed, grown, changes)
-        return grown
+            # A judge answered, the trace itself is the same. Signals that come of comparing it or reading it again are
+            # kept, as only this collector knows them.
+            told = unpack(new.body)
+            ours = self._compared.union(told.unsettled)
+            row = with_signals(known, {name: each for name, each in told.signals.items() if name not in ours})
+            changes.session_traces.append(row)
+            changes.touched.update({row.session_id} - {""})
+        done = {each.row.session_id for each in handed if each.is_done}
+        done -= {each.row.session_id for each in handed if not each.is_done}
+        changes.touched -= done
+        changes.elsewhere |= done
+        return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
 
     def _enter(
         self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, int], changes: WriteSet
@@ -68,23 +77,6 @@ class Adoption:
         moved |= {run.unit.session_id for run in placed if run.unit.trace_id in places.before}
         for session_id in self._sessions.enter(placed, places, changes):
             grown[session_id] = 0 if session_id in moved else added.get(session_id, 0)
-
-    def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
-        """Updates the signals of a known member: a judge answered, the trace itself is the same. Signals that come of
-        comparing it or reading it again are kept, as only this collector knows them."""
-        told = unpack(new.body)
-        ours = self._compared.union(told.unsettled)
-        row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
-        changes.session_traces.append(row)
-        changes.touched.update({row.session_id} - {""})
-
-    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, int], changes: WriteSet) -> None:
-        done = {each.row.session_id for each in handed if each.is_done}
-        done -= {each.row.session_id for each in handed if not each.is_done}
-        changes.touched -= done
-        changes.elsewhere |= done
-        for session_id in done:
-            grown.pop(session_id, None)
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:

@@ -24,7 +24,6 @@ from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.store import StoreReader
-from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
 """Characters of a failed result's reason that are kept for the reason of its session."""
@@ -154,17 +153,18 @@ class _Before(_Rule):
 
     def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         member = reading.member
-        trace = self._kept(member, reading.stretch.session_id) if run is None else run.trace
+        if run is None:
+            session_id = reading.stretch.session_id
+            trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
+            trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
+        else:
+            trace = run.trace
         if trace is None:
             was_read = self.metric.name in (member.facts.evidence or ())
             return None if was_read else self._evaluator.said_of(self.metric.key, unit, _NOT_KEPT)
         responses = frozenset(id_ for each in reading.read for id_ in each.facts.responses)
         known = before([each.held for each in reading.read], responses)
         return self._evaluator.with_others(self.metric, trace, unit, before=known)
-
-    def _kept(self, member: Member, session_id: str) -> Trace | None:
-        trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
-        return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
 
 class _Recovery(_Rule):
@@ -264,17 +264,17 @@ class Dependencies:
 
 def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, SignalFacts]:
     """Returns the results of traces as their session is told them, by metric."""
-    of_traces = [each for each in results if each.unit.level == "trace" and each.is_verdict]
-    values = evaluator.signal_values(of_traces) if of_traces else ()
-    return {result.metric: _signal(result, value) for result, value in zip(of_traces, values, strict=True)}
-
-
-def _signal(result: Result, value: float | None) -> SignalFacts:
-    if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
-        return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
-    signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
-    if result.success is False and result.finding.reason:
-        signal["said"] = cut(result.finding.reason, _SAID_CHARS)
-    if lost := result.finding.metadata.get("lost_tool"):
-        signal["lost"] = lost
-    return signal
+    signals: dict[str, SignalFacts] = {}
+    for result in results:
+        if result.unit.level != "trace" or not result.is_verdict:
+            continue
+        if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
+            signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
+            continue
+        value = evaluator.signal_value(result)
+        signal = signals[result.metric] = {"outcome": result.outcome, "value": value, "why": result.why}
+        if result.success is False and result.finding.reason:
+            signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+        if lost := result.finding.metadata.get("lost_tool"):
+            signal["lost"] = lost
+    return signals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, NotRequired, TypedDict
 
@@ -129,15 +129,12 @@ def check(facts: TraceFacts) -> None:
         if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
             raise ValueError(f"{each.name} holds more than texts")
     for name, signal in facts.signals.items():
-        _check_keys(name, signal, _SIGNAL, ("outcome", "value", "why"))
+        held: Any = signal
+        if not isinstance(held, dict) or not {"outcome", "value", "why"} <= held.keys():
+            raise ValueError(f"{name} lacks what each has")
+        for key, kind in _SIGNAL.items():
+            if key in held and not isinstance(held[key], kind):
+                raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")
     Course.unpack(facts.course)
-
-
-def _check_keys(name: str, found: Any, kinds: Kinds, needed: Iterable[str]) -> None:
-    if not isinstance(found, dict) or not all(key in found for key in needed):
-        raise ValueError(f"{name} lacks what each has")
-    for key in kinds.keys() & found.keys():
-        if not isinstance(found[key], kinds[key]):
-            raise ValueError(f"{key} of {name} is {found[key]!r:.100}")

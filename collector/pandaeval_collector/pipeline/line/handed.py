@@ -70,20 +70,16 @@ def unpacked(message: bytes, is_done: bool = False) -> Handed:
     if member.left:
         return Handed(row, left=True, is_done=is_done)
     try:
-        _read(row)
+        # All that a session will read of a member.
+        made = from_row(row)
+        check(made.facts)
+        with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
+            made.direction_and_words()
+        _ = made.text
+        before([made.held], frozenset())
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(part.logs, part.request) for part in member.contents], is_done=is_done)
-
-
-def _read(row: SessionTraceRow) -> None:
-    """Reads all that a session will read of a member. Raises where it cannot be read."""
-    member = from_row(row)
-    check(member.facts)
-    with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
-        member.direction_and_words()
-    _ = member.text
-    before([member.held], frozenset())
 
 
 def run_of(handed: Handed) -> Run:

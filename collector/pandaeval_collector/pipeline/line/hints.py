@@ -30,7 +30,10 @@ class Lacking:
 
 def lacking(trace: Trace) -> Lacking:
     """Finds out what keeps a trace from being scored in full."""
-    content = "" if _has_content(trace) else cure((*_scopes(trace), *trace.dialects))
+    # The scopes of all spans, those that could hold content first.
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
+    scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
+    content = "" if _has_content(trace) else cure((*scopes, *trace.dialects))
     no_session = trace.session_id is None and not trace.continues
     return Lacking(trace.service, content, no_session, _is_part_of_a_run(trace))
 
@@ -109,12 +112,6 @@ def _is_part_of_a_run(trace: Trace) -> bool:
         return False
     messages = trace.spans[0].input or ()
     return trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for each in messages for part in each.parts)
-
-
-def _scopes(trace: Trace) -> list[str]:
-    """Returns the instrumentation scopes of all spans, those that could hold content first."""
-    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
-    return [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
 
 
 def _has_content(trace: Trace) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -83,10 +83,12 @@ class Forward:
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
-        for turn in [_understood(run) for run in runs if run.member.facts.linked]:
-            session = self.session(turn.named, Link(turn.order, turn.continues, turn.responses))
-            if turn.named is None and session is not None:
-                places.sessions[turn.trace_id] = session
+        for run in runs:
+            member, named = run.member, run.unit.session_id
+            if member.facts.linked:
+                session = self.session(named, Link(member.order, member.facts.continues, member.facts.responses))
+                if named is None and session is not None:
+                    places.sessions[member.trace_id] = session
         return places
 
     def session(self, named: str | None, link: Link) -> str | None:
@@ -125,14 +127,12 @@ class StoredChains:
         places = Places(before=before)
         older = {trace_id: turn for trace_id, row in before.items() if (turn := _stored(row)).linked}
         linked = [run for run in runs if run.member.facts.linked or run.unit.trace_id in older]
-        batch = [_understood(run) for run in linked]
-        if batch:
-            self._place(batch, older, places)
-        return places
-
-    def _place(self, batch: Sequence[_Turn], older: Mapping[str, _Turn], places: Places) -> None:
-        for turn in batch:
-            turn.stays(older.get(turn.trace_id))
+        batch = [_turn(run.member, run.unit.session_id) for run in linked]
+        if not batch:
+            return places
+        for turn in batch:  # until more is known, the session is that of the older revision
+            known = older.get(turn.trace_id)
+            turn.session = turn.named or (known.session if known is not None and known.named is None else None)
         fresh = [turn for turn in batch if turn.differs(older.get(turn.trace_id))]
         web = _Web(self._store, batch)
         web.settle(fresh, [older[turn.trace_id] for turn in fresh if turn.trace_id in older])
@@ -145,6 +145,7 @@ class StoredChains:
                 places.responses.append(ResponseRow(trace_id, response_digest(turn.continues), True))
         others = [(turn.row, turn.session) for turn in web.turns.values() if turn.row is not None]
         places.moved = [(row, session) for row, session in others if session != (row.session_id or None)]
+        return places
 
 
 @dataclass(slots=True)
@@ -168,20 +169,12 @@ class _Turn:
     def linked(self) -> bool:
         return bool(self.responses or self.continues)
 
-    def stays(self, older: _Turn | None) -> None:
-        """Sets the session to that of the ``older`` revision, until more is known."""
-        self.session = self.named or (older.session if older is not None and older.named is None else None)
-
     def differs(self, older: _Turn | None) -> bool:
         """Returns whether anything changed that a session could follow from."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
         return before != (self.order, self.named, self.continues, self.responses)
-
-
-def _understood(run: Run) -> _Turn:
-    return _turn(run.member, run.unit.session_id)
 
 
 def _stored(row: SessionTraceRow) -> _Turn:

@@ -22,7 +22,7 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.taken_back import taken_back
-from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
+from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
 from pandaeval_collector.store.failures.live import LiveGroups
@@ -85,7 +85,11 @@ class Line:
                     results.extend(self._aside(each, *one.failed, decision))
             for run in decision.runs:
                 if run.unit.revision > 1:
-                    results += self._taken_back(run, results)
+                    # What the session's earlier traces may change is said by its owner, if that is another collector.
+                    elsewhere = self._handover is not None and run.unit.session_id is not None
+                    owned = run.member.facts.unsettled if elsewhere else ()
+                    gone = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
+                    results += [each for each in gone if each.unit.level != "trace" or each.metric not in owned]
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
         if self._hints is not None:
@@ -198,13 +202,6 @@ class Line:
             return None if held is None else held[0]
         found = self.scores.conversation(unit.id, Trigger(unit.trigger))
         return None if found is None else found[1].evidence
-
-    def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
-        """Returns results in place of those that only an older revision of a trace has. What the session's earlier
-        traces may change is said by its owner, if that is another collector."""
-        found = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
-        owned = run.member.facts.unsettled if self._handover is not None and run.unit.session_id is not None else ()
-        return [each for each in found if each.unit.level != "trace" or each.metric not in owned]
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Conclusion) -> list[Result]:
         decision.failed[due.trace_id] = kind

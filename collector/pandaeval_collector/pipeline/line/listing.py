@@ -60,15 +60,11 @@ def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]
     for span in spans:
         for held in (span.attributes, span.resource.attributes):
             for key in keys:
-                if key in held:
-                    _add(found.setdefault(key, {}), held[key])
+                values, value = found.setdefault(key, {}), held.get(key)
+                if len(values) < _VALUES and isinstance(value, str | bool | int | float) and value != "":
+                    text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
+                    values[text if text.isascii() else text.encode(errors="replace").decode()] = None
     return tuple(f"{key}={value}" for key, values in found.items() for value in values)
-
-
-def _add(values: dict[str, None], value: Any) -> None:
-    if len(values) < _VALUES and isinstance(value, str | bool | int | float) and value != "":
-        text = (str(value).lower() if isinstance(value, bool) else str(value))[:_VALUE]
-        values[text if text.isascii() else text.encode(errors="replace").decode()] = None
 
 
 def cost_of(spans: Iterable[RawSpan]) -> float | None:
@@ -97,11 +93,7 @@ def listed(trace: Trace, attributes: tuple[str, ...] = (), usd: float | None = N
         environment=excerpt(trace.environment, _NAME) or "",
         user=facts.get("user", ""),
         broken="error" in facts,
-        facts=orjson.dumps(_storable(facts)),
+        # Sums of numbers from outside may no longer fit into 64 bits.
+        facts=orjson.dumps({**facts, "tokens": [min(each, (1 << 53) - 1) for each in facts["tokens"]]}),
         attributes=attributes,
     )
-
-
-def _storable(facts: dict[str, Any]) -> dict[str, Any]:
-    """Caps the token counts: sums of numbers from outside may no longer fit into 64 bits."""
-    return {**facts, "tokens": [min(each, (1 << 53) - 1) for each in facts["tokens"]]}

@@ -101,12 +101,8 @@ class LineServer:
         own = (self.understand, self.keep_understood, self.file, self.adopt, self.judged, self.shadowed, self.emitted)
         return {
             **{handler.__name__: handler for handler in (*own, self.session_now)},
-            **{name: partial(_decision, conclude) for name, conclude in concluding.items()},
+            **{name: partial(lambda call, *given: call(*given).decision(), call) for name, call in concluding.items()},
         }
-
-
-def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
-    return conclude(*arguments).decision()
 
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:

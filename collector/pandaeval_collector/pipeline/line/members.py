@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -83,10 +83,6 @@ class Member:
     def _end(self) -> int:
         return len(self.answer) - self.facts.held
 
-    def without_vectors(self) -> Member:
-        """Returns a copy without what :func:`unpack_answers` adds."""
-        return Member(self.trace_id, self.start_ns, self.end_ns, self.facts, self.answer, self.changed)
-
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
         """Returns whether the answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
         facts = self.facts
@@ -103,7 +99,7 @@ def unpack_answers(members: Sequence[Member]) -> None:
     heads = [_HEAD.unpack_from(member.answer) for member in packed]
     vectors = [member.answer[_HEAD.size : _HEAD.size + size] for member, (size, _) in zip(packed, heads, strict=True)]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
-    for member, (size, words), direction in zip(packed, heads, Direction.of_rows(rows), strict=True):
+    for member, (size, words), direction in zip(packed, heads, map(Direction, rows), strict=True):
         at = _HEAD.size + size
         member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
@@ -161,13 +157,6 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)
-
-
-def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
-    """Returns a copy of a new member with its signals, to be stored. The member itself stays as it is: it may have to
-    be filed again."""
-    facts = replace(member.facts, signals=signals)
-    return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._unpacked)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
@@ -245,21 +234,19 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
-    signals = {name: _signal(signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
+    signals = {
+        name: SessionSignal(
+            signal["outcome"],
+            signal.get("value"),
+            signal.get("why"),
+            signal.get("said", ""),
+            signal.get("lost", ""),
+            signal.get("older", False),
+        )
+        for name, signal in facts.signals.items()
+    }
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
-
-
-def _signal(facts: SignalFacts) -> SessionSignal:
-    """Reads what this version knows of a signal: a newer one may have written more."""
-    return SessionSignal(
-        facts["outcome"],
-        facts.get("value"),
-        facts.get("why"),
-        facts.get("said", ""),
-        facts.get("lost", ""),
-        facts.get("older", False),
-    )
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

@@ -40,7 +40,11 @@ class Revisions:
         has no results, so that it need not be asked. ``for_good``: whether all are final; else none is."""
         if self._silent:
             results = [each for each in results if f"{each.unit.level}.{each.metric}" not in self._silent]
-        newest = self._store.newest_results(_to_ask_for(results, first_time))
+        units = [result.unit for result in results]
+        asked_for = {
+            unit.id for unit in units if (unit.trace_id if unit.level == "turn" else unit.id) not in first_time
+        }
+        newest = self._store.newest_results(asked_for)
         counted: set[str] = set()
         first: set[str] = set()
         changed: list[tuple[Result, str, ResultRow | None]] = []
@@ -58,7 +62,8 @@ class Revisions:
                     counted.add(result.id)
                 if not known.settled:
                     first.add(result.id)
-            numbered = _numbered(result, known)
+            revision = max(result.revision, 1 if known is None else known.revision + 1)
+            numbered = result if revision == result.revision else replace(result, revision=revision)
             if self._failures is not None and for_good and result.success is False:
                 numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
             decision.results.append(numbered)
@@ -74,21 +79,12 @@ class Revisions:
             self._emitter.add_interim(decision.results, decision.changes)
 
 
-def _to_ask_for(results: Sequence[Result], first_time: Collection[str]) -> set[str]:
-    """Returns the ids of the units whose newest results have to be read."""
-    units = [result.unit for result in results]
-    of_turns = {unit.id for unit in units if unit.level == "turn" and unit.trace_id not in first_time}
-    return {unit.id for unit in units if unit.level != "turn"}.difference(first_time) | of_turns
-
-
-def _numbered(result: Result, known: ResultRow | None) -> Result:
-    """Returns the result with a revision after that of ``known``, the newest result of its unit and metric."""
-    revision = max(result.revision, 1 if known is None else known.revision + 1)
-    return result if revision == result.revision else replace(result, revision=revision)
-
-
 def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """Makes the row of a numbered result. Once a unit is counted or settled, it stays so in later revisions."""
+    """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
+    a unit is counted or settled, it stays so in later revisions."""
+    finding, signal = result.finding, None
+    if isinstance(finding, Score):
+        signal = float(finding.metadata.get("calibrated", finding.value))
     return ResultRow(
         result.id,
         result.unit.id,
@@ -97,7 +93,7 @@ def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_goo
         body,
         (known is not None and known.counted) or (for_good and result.outcome == "scored"),
         success=result.success,
-        signal=_signal(result),
+        signal=signal,
         settled=for_good or (known is not None and known.settled),
     )
 
@@ -116,9 +112,3 @@ def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
         version=result.evaluator.version,
         probability=float(finding.metadata.get("inclusion_probability", 1.0)),
     )
-
-
-def _signal(result: Result) -> float | None:
-    """Returns what a scored result says to lists, 0..1, as sessions see it; ``None`` without a score."""
-    finding = result.finding
-    return float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None

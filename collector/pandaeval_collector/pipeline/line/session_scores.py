@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Sequence
 import orjson
 
 from pandaeval_collector.base.result import Result, Unit
-from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, from_row, summary
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
@@ -43,7 +42,7 @@ class SessionScores:
         members = self._scored(session_id)
         if not any(member.facts.judged for member in members):
             return [], []
-        view, unit = _conversation(session_id, members, trigger)
+        view, unit = self._conversation(session_id, members, trigger)
         suspicious = any(m.facts.crashed or any("said" in each for each in m.facts.signals.values()) for m in members)
         results, questions = self._evaluator.judged_session(view, unit, suspicious)
         body = orjson.dumps({SESSION: session_id, "trigger": trigger.value, "suspicious": suspicious})
@@ -53,21 +52,24 @@ class SessionScores:
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
         """Returns a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
         members = self._scored(session_id)
-        return _conversation(session_id, members, trigger) if members else None
+        return self._conversation(session_id, members, trigger) if members else None
 
     def _scored(self, session_id: str) -> list[Member]:
         members = map(from_row, self._store.session_facts(session_id))
         return [member for member in members if member.trace_id not in self._left_out]
 
-
-def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> tuple[SessionView, Unit]:
-    unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
-    return SessionView(session_id, tuple(map(summary, members))), unit
+    def _conversation(self, session_id: str, members: Sequence[Member], trigger: Trigger) -> tuple[SessionView, Unit]:
+        contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
+        unit = _unit(session_id, members, trigger).with_evidence(contents)
+        return SessionView(session_id, tuple(map(summary, members))), unit
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
+    """Makes the unit of a session. Its evidence is what the scores depend on: the traces, and the signals that may
+    still come. So a session that was scored before those came has other ids than the same session with them."""
     last = members[-1]
     agent, service, environment = all_bounded((last.facts.agent, last.facts.service, last.facts.environment or ""))
+    evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
     return Unit(
         level="session",
         id=session_id,
@@ -77,7 +79,7 @@ def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
         agent=agent,
         service=service,
         environment=environment or None,
-        evidence=_evidence(members) + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
+        evidence=evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
         trigger=trigger.value,
         end_ns=last.end_ns,
         sampled=any(member.facts.sampled for member in members),
@@ -85,28 +87,16 @@ def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
     )
 
 
-def _contents(members: Iterable[Member]) -> str:
-    """Computes the digest of the traces of a session alone."""
-    found = hashlib.blake2b(digest_size=16)
-    for member in members:
-        found.update(f"{member.trace_id}:{member.facts.digest};".encode())
-    return found.hexdigest()
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _evidence(members: Iterable[Member]) -> str:
-    """Computes the digest of what the scores of a session depend on: its traces, and the signals that may still come.
-    So a session that was scored before those came has other ids than the same session with them."""
-    found = hashlib.blake2b(digest_size=16)
-    for member in members:
-        missing = "".join(_missing(name, each) for name, each in sorted(member.facts.signals.items()))
-        found.update(f"{member.trace_id}:{member.facts.digest};{missing}".encode())
-    return found.hexdigest()
-
-
-def _missing(name: str, signal: SignalFacts) -> str:
-    """Returns what a session's digest says of a signal that may still come or change; nothing of any other."""
-    if signal.get("older"):
-        return f"{name}=older {signal['outcome']} {signal['value']};"
-    if signal["outcome"] == "pending" or signal["why"] in PASSING:
-        return f"{name}={signal['why'] or signal['outcome']};"
-    return ""
+def _missing(member: Member) -> str:
+    """Returns what a session's digest says of a trace's signals that may still come or change; nothing of others."""
+    text = ""
+    for name, signal in sorted(member.facts.signals.items()):
+        if signal.get("older"):
+            text += f"{name}=older {signal['outcome']} {signal['value']};"
+        elif signal["outcome"] == "pending" or signal["why"] in PASSING:
+            text += f"{name}={signal['why'] or signal['outcome']};"
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from pandaeval_collector.base.result import Result
@@ -13,7 +14,6 @@ from pandaeval_collector.pipeline.line.members import (
     Member,
     from_row,
     to_row,
-    with_its_signals,
     with_signals,
 )
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
@@ -59,7 +59,15 @@ class SessionPlaces:
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
         added = {id_: [self.member(run, places) for run in some] for id_, some in sessions.items()}
         near = sessions.keys() - left - came.keys()
-        near = {id_ for id_ in near if all(_is_new(run, places) for run in sessions[id_])}
+        # Those that cannot hold the new runs yet.
+        near = {
+            id_
+            for id_ in near
+            if all(
+                run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
+                for run in sessions[id_]
+            )
+        }
         grown = dict.fromkeys({*sessions, *left, *came}, 0)
         grown |= {id_: added[id_][0].start_ns for id_ in near}
 
@@ -122,7 +130,8 @@ class SessionPlaces:
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
         told = run.member.facts.signals | waiting | signals_of(self._evaluator, run.results)
-        return with_its_signals(run.member, told)
+        # A copy: the run may have to be filed again.
+        return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
 
     def _sessions(
         self, runs: Sequence[Run], places: Places, changes: WriteSet
@@ -210,11 +219,6 @@ def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
             some = []
     if some:
         yield some
-
-
-def _is_new(run: Run, places: Places) -> bool:
-    """Returns whether the session of a run cannot hold it yet."""
-    return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
 
 
 def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import orjson
@@ -31,7 +31,9 @@ def taken_back(
     ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
     metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
     answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
-    answered.update(_asked(unit, jobs))
+    for job in jobs:
+        turn = orjson.loads(job.body).get(TURN)
+        answered.add((unit.id if turn is None else f"{unit.id}:{turn}", job.metric))
     found: list[Result] = []
     for (about, key), row in store.newest_results([unit.id]).items():
         level, _, name = key.partition(".")
@@ -39,18 +41,7 @@ def taken_back(
         if not is_looked_at or (about, key) in answered:
             continue
         if not orjson.loads(row.body)["metadata"].get("taken_back"):
-            found += evaluator.said_of(key, _as(unit, about), _NOTHING_LEFT)
+            of_turn = about != unit.id
+            its = replace(unit, level="turn", id=about, span_id=about.partition(":")[2]) if of_turn else unit
+            found += evaluator.said_of(key, its, _NOTHING_LEFT)
     return found
-
-
-def _asked(unit: Unit, jobs: Sequence[JobRow]) -> Iterator[tuple[str, str]]:
-    for job in jobs:
-        turn = orjson.loads(job.body).get(TURN)
-        yield unit.id if turn is None else f"{unit.id}:{turn}", job.metric
-
-
-def _as(unit: Unit, about: str) -> Unit:
-    """Returns the trace's unit, or that of one of its turns."""
-    if about == unit.id:
-        return unit
-    return replace(unit, level="turn", id=about, span_id=about.partition(":")[2])

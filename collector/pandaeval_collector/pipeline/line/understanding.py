@@ -7,9 +7,8 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import orjson
 
@@ -20,7 +19,7 @@ from pandaeval_collector.pipeline.line.hints import Lacking, lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
-from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
+from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
 from pandaeval_collector.scoring.metric import Texts
 from pandaeval_collector.store import JobRow, ListedRow, StoreReader
 from pandaeval_collector.store.chunks import Part
@@ -80,18 +79,20 @@ def by_itself(run: Run, evaluator: Evaluator) -> Run:
 
 
 def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
-    results = [replace(result, unit=_in(result.unit, unit)) for result in run.results]
+    results = [
+        # Those of turns keep their units, in the session that the trace has now.
+        replace(
+            result,
+            unit=unit if result.unit.level == unit.level else replace(result.unit, session_id=unit.session_id),
+        )
+        for result in run.results
+    ]
     jobs, awaited = run.jobs, run.awaited
     if run.is_judged:
         results, choices = evaluator.drawn(results, unit, run.suspicious)
         jobs = [job for job in jobs if choices[job.metric].included]
         awaited = [name for name in awaited if choices[f"{unit.level}.{name}"].in_sample]
     return replace(run, results=results, jobs=jobs, awaited=awaited)
-
-
-def _in(unit: Unit, placed: Unit) -> Unit:
-    """Returns the unit of a result, of the trace itself or a turn of it, once the trace was ``placed`` in a session."""
-    return placed if unit.level == placed.level else replace(unit, session_id=placed.session_id)
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
@@ -115,7 +116,7 @@ class Understood:
             return self
         run = self.run
         trace = run.trace if run.member.facts.unsettled else None
-        return Understood(self.digest, replace(run, trace=trace, member=run.member.without_vectors()))
+        return Understood(self.digest, replace(run, trace=trace, member=replace(run.member, _unpacked=None)))
 
 
 def unasked(understood: Understood) -> Understood:
@@ -131,7 +132,7 @@ class Understanding:
     """Reads traces and understands them. One thread."""
 
     def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
-        self._store, self._evaluator = store, evaluator
+        self._store, self._evaluator, self._listed = store, evaluator, evaluator.settings.listed_attributes
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
@@ -146,23 +147,20 @@ class Understanding:
 
     def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built:
         failpoints.reach_over("over_trace", due.trace_id.hex())
-        if isinstance(parts, Exception):
-            return _Built("", failed=_failed(due.trace_id.hex(), parts))
         try:
-            return self._built(due, parts)
+            if isinstance(parts, Exception):
+                raise parts
+            found = rebuilt(parts, closing_of(due))
+            evidence, trace = found.evidence, found.trace
+            if trace is None or not is_genai(trace):
+                return _Built(evidence.digest)
+            attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+            pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
+            return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans))
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
             return _Built("", failed=_failed(due.trace_id.hex(), error))
-
-    def _built(self, due: DueTrace, parts: Sequence[Part]) -> _Built:
-        found = rebuilt(parts, closing_of(due))
-        evidence, trace = found.evidence, found.trace
-        if trace is None or not is_genai(trace):
-            return _Built(evidence.digest)
-        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-        pairs = pairs_of(evidence.spans, self._evaluator.settings.listed_attributes)
-        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes), pairs, cost_of(evidence.spans))
 
     def _scored(self, built: _Built, trace: Trace, texts: Texts) -> Understood:
         try:
@@ -192,10 +190,10 @@ class Understanding:
             error=trace.error,
         )
         if built.is_judged and not trace.is_step:
-            self._ask(trace, run)
+            self._add_questions(trace, run)
         return run
 
-    def _ask(self, trace: Trace, run: Run) -> None:
+    def _add_questions(self, trace: Trace, run: Run) -> None:
         """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
         are in the sample: it is judged whole, or nothing of it counts there."""
         judge = self._evaluator.settings.judge
@@ -208,16 +206,11 @@ class Understanding:
         run.results.extend((*found, *of_turns))
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious
-        run.jobs.extend(self._jobs(trace, questions, body, judge.delay))
-        for each in about_turns:
-            run.jobs.extend(self._jobs(trace, [each], {**body, TURN: each.unit.span_id}, judge.delay))
+        trace_id = bytes.fromhex(trace.trace_id)
+        for each in (*questions, *about_turns):
+            about = {**body, TURN: each.unit.span_id} if each.unit.level == "turn" else body
+            run.jobs.append(JobRow(each.id, trace_id, each.metric.key, judge.delay, orjson.dumps(about)))
         run.awaited.extend(question.metric.name for question in questions if question.choice.in_sample)
-
-    def _jobs(
-        self, trace: Trace, questions: Sequence[Question], body: Mapping[str, Any], delay: float
-    ) -> Iterator[JobRow]:
-        packed, trace_id = orjson.dumps(body), bytes.fromhex(trace.trace_id)
-        return (JobRow(each.id, trace_id, each.metric.key, delay, packed) for each in questions)
 
 
 @dataclass(frozen=True, slots=True)

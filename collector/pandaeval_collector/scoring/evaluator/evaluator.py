@@ -132,7 +132,8 @@ class Evaluator:
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
-        return self._said(self._trace, unit, Unscored(Why.METRIC_ERROR, reason))
+        finding = Unscored(Why.METRIC_ERROR, reason)
+        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in self._trace])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
@@ -170,10 +171,6 @@ class Evaluator:
         origin = self.turns.by_code(metric) if is_by_code else self._preparation.of(metric).origin
         return conclude(unit, [(origin, finding, 0.0)])
 
-    def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
-        """Makes results of metrics with the given finding, without running them."""
-        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in metrics])
-
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Returns the results of the session metrics that ask no model."""
         results = self._run(self._session, session, unit, self._session_context, None)
@@ -199,13 +196,10 @@ class Evaluator:
         settings, names, judged = self.settings, self._preparation.names, self.settings.judge is not None
         return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged, learned)
 
-    def signal_values(self, results: Iterable[Result]) -> list[float | None]:
-        """Returns the values of a trace's results for session metrics: scores, or for metrics with a calibrated scale
+    def signal_value(self, result: Result) -> float | None:
+        """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
         the metric counts by its failures only."""
-        return [*map(self._signal_value, results)]
-
-    def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
             return None

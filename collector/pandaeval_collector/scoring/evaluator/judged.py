@@ -130,18 +130,15 @@ class Judged:
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same turn, to the same model, that are put in one call with this one."""
-        if not self._settings.shares_turns or question.metric.part is None or self._is_apart(question):
+        # One with guidelines needs a call of its own.
+        if not self._settings.shares_turns or question.metric.part is None or question.guidance.texts:
             return ()
         return tuple(
             each.metric.part
             for each in questions
-            if each.model == question.model and each.unit.id == question.unit.id and not self._is_apart(each)
+            if each.model == question.model and each.unit.id == question.unit.id and not each.guidance.texts
             if each.metric.part is not None
         )
-
-    def _is_apart(self, question: Question) -> bool:
-        """Returns whether a question needs a call of its own: it has guidelines."""
-        return bool(question.guidance.texts)
 
     def _asked(
         self,

@@ -38,7 +38,7 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
         if len(traces) > 1:
             raise
         return Texts({}, frozenset(), embedder.id, embedder.bands, error)
-    return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))
+    return Texts(found.rows, found.chunked, embedder.id, embedder.bands, known=knows(embedder))
 
 
 _log = logging.getLogger(__name__)

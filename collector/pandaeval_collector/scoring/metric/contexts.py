@@ -38,25 +38,6 @@ class Texts:
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        rows: Mapping[str, NDArray[np.float32]],
-        chunked: Collection[str],
-        embedder: str,
-        bands: Bands | None,
-        known: Callable[[str], KnownShare],
-    ) -> Texts:
-        """Makes texts with the directions of all ``rows``, computed at once."""
-        texts = cls(rows, chunked, embedder, bands, known=known)
-        if rows:
-            vectors = np.stack([*rows.values()])
-            # With a vector that is not finite, each direction is computed when a metric asks for it: only the metric
-            # that asks for the bad one fails.
-            if np.isfinite(vectors).all():
-                texts._directions.update(zip(rows, Direction.of_rows(vectors), strict=True))
-        return texts
-
     def direction(self, text: str) -> Direction:
         """Returns the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
         there are no vectors, and ``KeyError`` for a text that no metric asked to embed."""

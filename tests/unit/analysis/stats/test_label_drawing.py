@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
-from pandaeval_collector.analysis.stats.learned import drawn, number, numbers_of, wanted
+from pandaeval_collector.analysis.stats.learned import drawn, numbers_of, wanted
 
 
 def test_half_is_drawn_near_the_threshold_and_every_run_can_be() -> None:
@@ -65,8 +65,8 @@ def test_a_number_follows_from_the_id_alone_and_is_the_same_everywhere() -> None
     """Eight bytes of BLAKE2b, personalised: whoever draws elsewhere draws the same."""
     for id_ in ("", "run 1", "ein Lauf mit ü"):
         digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").hexdigest()
-        assert number(id_) == (int(digest, 16) + 1) / 2.0**64
-    assert number("run 1") == 0.30203673665096076
+        assert numbers_of([id_])[0] == (int(digest, 16) + 1) / 2.0**64
+    assert numbers_of(["run 1"])[0] == 0.30203673665096076
     numbers = numbers_of([f"run {at}" for at in range(2000)])
     assert numbers.dtype == np.float64
     assert 0.0 < numbers.min() < 0.01 < 0.99 < numbers.max() <= 1.0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats.similarity import Direction, cosine, jaccard
+from pandaeval_collector.analysis.stats.similarity import cosine, jaccard
 from pandaeval_collector.stats import coherence, loop_detection
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "loop_detection.json"
@@ -106,18 +106,6 @@ class TestLoopDetection:
 
 
 class TestSimilarity:
-    def test_many_directions_are_those_of_one_at_a_time(self) -> None:
-        rows = np.array([[3.0, 4.0], [0.0, 0.0], [1e200, -1e200], [1e-200, 0.0]])
-        found = Direction.of_rows(rows)
-        for row, made in zip(rows, found, strict=True):
-            alone = Direction(row)
-            assert (bool(made), len(made)) == (bool(alone), len(alone))
-            assert np.array_equal(made.components, alone.components) if alone else made.components is None
-        assert [bool(each) for each in found] == [True, False, True, True]
-        with pytest.raises(ValueError, match=r"^a vector holds a component that is not finite$"):
-            Direction.of_rows(np.array([[1.0, math.nan]]))
-        assert [len(each) for each in Direction.of_rows(np.zeros((2, 0)))] == [0, 0]
-
     def test_a_cosine_never_leaves_its_range(self) -> None:
         chance = np.random.default_rng(2)
         for row in chance.normal(size=(300, 7)):
@@ -135,16 +123,6 @@ class TestSimilarity:
     @pytest.mark.parametrize("scale", [1e-300, 1e300])
     def test_length_does_not_matter(self, scale: float) -> None:
         assert cosine([3.0 * scale, 4.0 * scale], [4.0, 3.0]) == near(0.96)
-
-    @pytest.mark.parametrize("dimension", [1, 2, 7, 8, 9, 129, 256, 384])
-    def test_many_directions_have_the_bits_of_each(self, dimension: int) -> None:
-        rows = np.random.default_rng(dimension).standard_normal((50, dimension)).astype(np.float32)
-        rows[7] = 0.0
-        for at_once, row in zip(Direction.of_rows(rows), rows, strict=True):
-            alone = Direction(row)
-            assert (bool(at_once), len(at_once)) == (bool(alone), dimension)
-            if at_once.components is not None and alone.components is not None:
-                assert at_once.components.tobytes() == alone.components.tobytes()
 
     def test_empty_vectors_have_no_direction(self) -> None:
         assert cosine([], []) is None

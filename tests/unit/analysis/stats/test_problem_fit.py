@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from math import exp, log
 
 import numpy as np
@@ -385,7 +386,7 @@ class TestModel:
         assert model.reasons({"calls a": 1.0, "calls b": 1.0}) == ("b was called", "a was called")
 
     def test_it_reads_back(self) -> None:
-        held = MODEL.to_dict()
+        held = asdict(MODEL)
         assert ProblemModel.of_dict(held) == MODEL
         assert ProblemModel.of_dict(
             held | {"bias": 1, "names": ["spans"], "means": [1], "scales": [2], "weights": [3]}
@@ -393,7 +394,7 @@ class TestModel:
 
     @pytest.mark.parametrize("name", ["names", "means", "scales", "weights", "bias", "slope", "offset", "rate"])
     def test_without_one_of_its_fields_it_is_none(self, name: str) -> None:
-        held = MODEL.to_dict()
+        held = asdict(MODEL)
         del held[name]
         with pytest.raises(KeyError, match=name):
             ProblemModel.of_dict(held)

@@ -110,7 +110,7 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
             both.owner.pipeline.end_session("s")
 
         async def late(closer: SessionCloser, now: float) -> None:
-            if not closer.open or now < over:
+            if not closer.sessions or now < over:
                 return await close_due(closer, now)
             monkeypatch.setattr(SessionCloser, "close_due", close_due)
             await asyncio.gather(both.tell(), close_due(closer, now))

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pandaeval_lab.replay import sources
 from pandaeval_lab.replay.files import BadLine, UnusableInputError
-from pandaeval_lab.replay.sources import TraceSource, client, source
+from pandaeval_lab.replay.sources import TraceSource, client
 from pandaeval_lab.replay.sources import jaeger as asks_jaeger
 from pandaeval_lab.replay.sources import tempo as asks_tempo
 from pandaeval_otel.wire.otlp_json import decode_json
@@ -92,7 +93,7 @@ def test_an_answer_that_is_the_same_for_any_time_ends(
 ) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
-    monkeypatch.setattr(source, "_MOST_IN_VAIN", 10)
+    monkeypatch.setattr(sources, "_MOST_IN_VAIN", 10)
     told = _told(kind, answer, "&limit=100000")
     assert "whatever time is asked for" in told or "no traces" in told or "it knows no service" in told
 

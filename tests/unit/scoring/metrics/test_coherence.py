@@ -36,7 +36,7 @@ def trace(*turns: tuple[str, str], history: tuple[tuple[str, str], ...] = ()) ->
 
 def ask(embedder: Embedder, subject: Trace, threshold: float | None = None) -> Finding | None:
     found = embed_texts(embedder, METRIC.texts(subject) if METRIC.texts else ())
-    texts = Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))
+    texts = Texts(found.rows, found.chunked, embedder.id, embedder.bands, known=knows(embedder))
     limit = METRIC.threshold_for(embedder.bands) if threshold is None else threshold
     return METRIC.evaluate(subject, TraceContext(texts, limit))
 

@@ -1,14 +1,12 @@
-"""The figures of repeated trials: with data of known figures, as results, as a page and by the command."""
+"""The figures of repeated trials: with data of known figures, as results and by the command."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +14,6 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 from pandaeval_lab.passk.figures import conversation, figures, task_results
-from pandaeval_lab.report.passk import case_picture, page, suite_picture
 from support.repeated import trials_of, written
 
 BENCH = Path(__file__).parents[3] / "lab" / "bench" / "passk_tau.py"
@@ -102,34 +99,6 @@ def test_the_same_trials_give_the_same_ids() -> None:
 def test_a_conversation_is_correct_if_all_of_it_is(steps: list[bool | None], correct: bool | None) -> None:
     case = CaseOutcomes("s", {(str(at), ""): passed for at, passed in enumerate(steps)})
     assert conversation(case)["is_correct"] is correct
-
-
-def test_the_page_holds_every_case_and_nothing_that_runs() -> None:
-    shown = page(figures(trials(trials_of(MADE)), (1, 3)), "results.jsonl")
-    assert "<b>" not in shown
-    assert "cancel &lt;b&gt;" in shown
-    assert "<script" not in shown
-    assert not re.search(r"(?:src|href)=", shown)
-    assert "default-src 'none'" in shown
-
-
-@pytest.mark.parametrize(
-    "picture",
-    [
-        suite_picture([(4, 4), (4, 1)]),
-        suite_picture([]),
-        case_picture(CaseOutcomes("<evil & co>", {("1", ""): True, ("2", ""): False})),
-        case_picture(CaseOutcomes("nothing", {("1", ""): None})),
-    ],
-)
-def test_pictures_stand_by_themselves(picture: str) -> None:
-    root = ElementTree.fromstring(picture)
-    assert root.tag.endswith("svg")
-    assert root[0].text == root.attrib["aria-label"]
-    assert "style" not in picture
-    for element in root.iter():
-        numbers = [v for key, v in element.attrib.items() if key in ("x", "y", "cx", "cy", "x1", "y1", "x2", "y2")]
-        assert all(-1 <= float(number) <= 400 for number in numbers)
 
 
 class TestCommand:

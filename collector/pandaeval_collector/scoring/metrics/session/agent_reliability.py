@@ -34,8 +34,6 @@ from pandaeval_collector.scoring.metrics.session._signals import (
     session_signals,
 )
 
-_NOT_ASKED = "task success: not judged"
-
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if not session.traces:
@@ -75,7 +73,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if judged:
         return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
     problem = bool(found.flagged) or found.score < context.threshold - TOLERANCE
-    checks = f"rule checks: {failed_checks(signals)} of {len(basis)} failed; {_NOT_ASKED}"
+    checks = f"rule checks: {failed_checks(signals)} of {len(basis)} failed; task success: not judged"
     if not problem and (seen := looked_at(session, context)) < ENOUGH:
         metadata["partial_score"] = found.score
         reason = f"{checks}; only {seen:.0%} of the checks that apply could look"

@@ -55,7 +55,7 @@ async def task_of(trace: Trace, judge: Judge) -> str:
     """
     said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
     if 0 < len(said) <= _LONGEST:
-        words, last_said = len(said.split()), judge.last_said
+        words, last_said = len(said.split()), judge.pack.last_said
         if last_said and words < _SELF_CONTAINED:
             return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
         if words >= _FEWEST_WORDS:
@@ -129,11 +129,6 @@ def crashed(trace: Trace) -> bool:
     return trace.error is not None and not says_something(trace.output) and not says_something(last)
 
 
-def has_steps(trace: Trace) -> bool:
-    """Returns whether tools were called or thoughts were captured."""
-    return bool(trace.tool_calls) or any(says_something(text) for text in trace.reasoning)
-
-
 def told(trace: Trace) -> bool:
     """Returns whether any words of the user, the agent or a tool were captured. Names of tools, which are recorded even
     without content, tell neither what was wanted nor what came of it."""
@@ -149,7 +144,7 @@ def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
     """Returns the finding for a run without a captured answer or step; ``None`` if a judge can read the run."""
     if not told(trace):
         return NOTHING_TOLD
-    if answered(trace) or has_steps(trace):
+    if answered(trace) or trace.tool_calls or any(says_something(text) for text in trace.reasoning):
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
 

@@ -22,14 +22,26 @@ _MOST_CANDIDATES = 3
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    named = _named(trace, context.failing)
-    if not named:
+    candidates: list[dict[str, Any]] = []
+    for span, metrics in _named(trace, context.failing)[:_MOST_CANDIDATES]:
+        tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), "")
+        candidates.append(
+            {
+                "span_id": span.span_id,
+                "kind": span.kind.value,
+                "tool": tool or None,
+                "agent": span.agent_name or None,
+                "reasons": [f"{metric} names it" for metric in metrics],
+            }
+        )
+    if not candidates:
         return None
-    candidates = [_shown(trace, span, metrics) for span, metrics in named[:_MOST_CANDIDATES]]
     step = candidates[0]
+    names = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
+    what = names.get(step["kind"], f"an {step['kind']}")
     return Score(
         1.0,
-        f"{_described(step)}: {'; '.join(step['reasons'])}",
+        f"{what}{' of ' + step['tool'] if step['tool'] else ''}: {'; '.join(step['reasons'])}",
         {"step": step, "candidates": candidates},
         label=step["kind"],
         span_ids=(step["span_id"],),
@@ -40,7 +52,11 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
     """Returns the steps at which the failing metrics say that the run broke, in order, with those metrics. What names
     the run alone speaks of the answer, and so of the model's call that gave it."""
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
-    answering = [span.span_id for span in steps if span.kind is Kind.LLM and _says(span, trace.output)][-1:]
+    answering = [
+        span.span_id
+        for span in steps
+        if trace.output and span.kind is Kind.LLM and any(each.text == trace.output for each in span.output or ())
+    ][-1:]
     found: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
         named = [span.span_id for span in steps if span.span_id in span_ids]
@@ -50,27 +66,6 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
             repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
             found.setdefault(named[repeats], []).append(metric)
     return [(span, found[span.span_id]) for span in steps if span.span_id in found]
-
-
-def _says(span: Span, answer: str | None) -> bool:
-    return bool(answer) and any(message.text == answer for message in span.output or ())
-
-
-def _shown(trace: Trace, span: Span, metrics: Sequence[str]) -> dict[str, Any]:
-    tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), "")
-    return {
-        "span_id": span.span_id,
-        "kind": span.kind.value,
-        "tool": tool or None,
-        "agent": span.agent_name or None,
-        "reasons": [f"{metric} names it" for metric in metrics],
-    }
-
-
-def _described(step: Mapping[str, Any]) -> str:
-    names = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
-    what = names.get(step["kind"], f"an {step['kind']}")
-    return f"{what} of {step['tool']}" if step["tool"] else what
 
 
 METRIC = Metric(

@@ -87,10 +87,6 @@ _TOLERANCE = 1e-9
 """A score this little below its threshold has reached it."""
 
 
-def _texts(trace: Trace) -> list[str]:
-    return [text for pair in pairs(trace) for text in (pair.asked, pair.answered)]
-
-
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.forced:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
@@ -186,7 +182,7 @@ METRIC = Metric(
     question="Is the answer about what was asked?",
     needs="input and answer text",
     evaluate=_evaluate,
-    texts=_texts,
+    texts=lambda trace: [text for pair in pairs(trace) for text in (pair.asked, pair.answered)],
     calibrated="calibrated",
     sure="off_topic",
     unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
