@@ -148,8 +148,8 @@ def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: No
             found.kills[_kill(collector, chance)] += 1
             killed_at.append(time.monotonic())
             say(f"{len(killed_at)} kills, {len(provider.asked_at)} requests")
-        collector.until(lambda: _unfinished(collector, batch.traces) == 0, "finished", _LONG_S)
-        collector.until(collector.at_rest, "at rest", 300.0)
+        finished = lambda: collector.at_rest() and _unfinished(collector, batch.traces) == 0  # noqa: E731
+        collector.until(finished, "finished", _LONG_S)
         if collector.stop() != 0:
             found.problems.append("the collector did not end well")
         found.seconds = round(time.monotonic() - began, 1)
