@@ -138,9 +138,7 @@ class Collector:
         config = self._config
         others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
         if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
+            _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
         self.telemetry.family(GroupGauges(store).values)
         setup = LineSetup(config, signals)
         line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
