@@ -19,13 +19,10 @@ from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
-<<<<<<< HEAD
 from pandaeval_lab.cases import Case, Suite
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cases.model import Recorded
-=======
->>>>>>> x1
 from pandaeval_lab.replay import trial_judge
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
