@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.judge.rubric import Reason as Reason
     from pandaeval_collector.judge.rubric import Rubric as Rubric
     from pandaeval_collector.judge.rubric import Verdict as Verdict
-    from pandaeval_collector.scoring.cases import Case as Case
-    from pandaeval_collector.scoring.cases import Trial as Trial
-    from pandaeval_collector.scoring.cases import TrialContext as TrialContext
     from pandaeval_collector.scoring.custom import judged as judged
     from pandaeval_collector.scoring.custom import metric as metric
     from pandaeval_collector.scoring.metric import EarlierOutput as EarlierOutput
@@ -55,6 +52,9 @@ if TYPE_CHECKING:
     from pandaeval_collector.scoring.metric import TraceSummary as TraceSummary
     from pandaeval_collector.scoring.metric import TurnContext as TurnContext
     from pandaeval_collector.scoring.metric import TurnMetric as TurnMetric
+    from pandaeval_lab.cases import Case as Case
+    from pandaeval_lab.cases import Trial as Trial
+    from pandaeval_lab.cases import TrialContext as TrialContext
     from pandaeval_lab.drill.edits import AnswerEdit as AnswerEdit
     from pandaeval_lab.drill.edits import ArgumentsEdit as ArgumentsEdit
     from pandaeval_lab.drill.edits import CustomEdit as CustomEdit
@@ -69,7 +69,7 @@ _WHERE = {
     "AnswerEdit": "pandaeval_lab.drill.edits",
     "ArgumentsEdit": "pandaeval_lab.drill.edits",
     "Assumed": ".base.score",
-    "Case": ".scoring.cases",
+    "Case": "pandaeval_lab.cases",
     "Count": ".base.section",
     "CustomEdit": "pandaeval_lab.drill.edits",
     "Duration": ".base.section",
@@ -108,8 +108,8 @@ _WHERE = {
     "TraceContext": ".scoring.metric",
     "TraceMetric": ".scoring.metric",
     "TraceSummary": ".scoring.metric",
-    "Trial": ".scoring.cases",
-    "TrialContext": ".scoring.cases",
+    "Trial": "pandaeval_lab.cases",
+    "TrialContext": "pandaeval_lab.cases",
     "TurnContext": ".scoring.metric",
     "TurnMetric": ".scoring.metric",
     "Unscored": ".base.score",
@@ -119,8 +119,8 @@ _WHERE = {
     "judged": ".scoring.custom",
     "metric": ".scoring.custom",
 }
-"""The module that each public name is imported from; a leading dot: below this package. Faults are planted by the lab,
-which nothing imports here unless it is asked for one."""
+"""The module that each public name is imported from; a leading dot: below this package. Cases and faults are the
+lab's, which nothing imports here unless it is asked for one."""
 __all__ = sorted(_WHERE)
 
 

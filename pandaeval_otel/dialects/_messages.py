@@ -192,6 +192,11 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
     return _read(value, role)
 
 
+def was_cut(value: Any) -> bool:
+    """Returns whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
+    return _structure(value)[1]
+
+
 def _read_given(text: str) -> tuple[Messages | None, bool]:
     """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new
     part."""

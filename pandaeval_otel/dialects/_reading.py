@@ -65,6 +65,11 @@ class Dialect(Protocol):
 
     ``content_switch``, optional too: how its users switch the capture of content on, by the name of an instrumentation
     scope, or its beginning up to a dot, or the dialect's own name. The collector logs the text where spans hold none.
+
+    Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
+    attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
+    such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
+    dialects asked before; it may omit fields that ``said`` has, but no note.
     """
 
     name: str

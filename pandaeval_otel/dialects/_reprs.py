@@ -149,6 +149,11 @@ class _Reader:
         self._at = match.end() if match else self._at
 
 
+def _string(match: re.Match[str]) -> str:
+    text = match[0][1:-1]
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
 def _unescaped(match: re.Match[str]) -> str:
     code = match[1]
     if code[0] not in "xuU":
@@ -167,7 +172,7 @@ def _number(match: re.Match[str]) -> Any:
 
 
 _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]] = {
-    **dict.fromkeys("'\"", (_STRING, lambda match: _ESCAPE.sub(_unescaped, match[0][1:-1]))),
+    **dict.fromkeys("'\"", (_STRING, _string)),
     **dict.fromkeys("0123456789-", (_NUMBER, _number)),
     # The value of <Role.USER: 'user'>; None for <Client object at 0x7f>.
     "<": (_ANGLE, lambda match: match["value"].strip("'\"") if match["value"] else None),

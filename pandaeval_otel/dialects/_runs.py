@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
@@ -72,10 +71,7 @@ def answered(value: Any) -> tuple[Messages | None, bool]:
     cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
     question."""
     found, cut = _said(value, _ANSWER)
-    for index in range(len(found or ()) - 2, -1, -1):
-        if found and found[index].role == "user" and found[index].text:
-            return found[index + 1 :], cut
-    return found, cut
+    return (_after_question(found) if found else found), cut
 
 
 def model_input(value: Any) -> tuple[Messages | None, bool]:
@@ -105,24 +101,33 @@ def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
     return _said(found, side)
 
 
+def _after_question(messages: Messages) -> Messages:
+    for index in range(len(messages) - 2, -1, -1):
+        if messages[index].role == "user" and messages[index].text:
+            return messages[index + 1 :]
+    return messages
+
+
 def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
     found = parsed(value)
     if hidden(found):
         return None, False
     if found == "":
         return (), False
-    cut = type(found) is str and starts_like_json(found)
-    found = salvage(found) if cut else found
-    messages = None if found is None else _Finder(side).find(found, True, 0)
-    if not messages or not tells(messages):
-        return None, cut
-    if not cut:
-        return messages, False
-    # The one message left of JSON that a length limit cut; of several the last may be history.
+    if type(found) is str and starts_like_json(found):
+        return _beginning(found, side), True
+    messages = _Finder(side).find(found, True, 0)
+    return messages if messages and tells(messages) else None, False
+
+
+def _beginning(text: str, side: _Side) -> Messages | None:
+    """Returns the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
+    saved = salvage(text)
+    messages = None if saved is None else _Finder(side).find(saved, True, 0)
+    if not messages or len(messages) > 1 or messages[0].role != side.role or not tells(messages):
+        return None
     only = messages[0]
-    if len(messages) > 1 or only.role != side.role:
-        return None, True
-    return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),), True
+    return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),)
 
 
 class _Finder:
@@ -171,13 +176,15 @@ class _Finder:
         for member in item.values():  # components by name, each with arguments or results of its own
             if type(member) is dict and (found := self._named(member, nesting + 1)):
                 return found
-        # An object without a known name, as JSON: arguments of plain values, or a structured answer. What Google ADK
-        # hands on in place of an answer when the model failed is none.
-        if not loose or not 0 < len(item) <= _MAX_FIELDS or item.keys() >= _FAILURE:
+        return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
+
+    def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
+        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
+        Google ADK hands on in place of an answer when the model failed is none."""
+        if item.keys() >= _FAILURE:
             return None
-        for member in () if self._side is _ANSWER else item.values():
-            if is_object_text(member) if type(member) is str else not isinstance(member, (int, float, NoneType)):
-                return None
+        if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
+            return None
         text = as_text(item)
         return self._message(text) if len(text) <= _MAX_OBJECT else None
 
@@ -244,6 +251,12 @@ def _with_role(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
 
 
+def _is_plain(value: Any) -> bool:
+    if type(value) is str:
+        return not is_object_text(value)
+    return value is None or isinstance(value, (int, float))
+
+
 _ANSWER_WRAPPER = frozenset({"response"})
 """The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
 
@@ -298,13 +311,17 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
         for part in message.parts:
             if isinstance(part, ToolRequest) and carries(part.name):
                 carried.add(part.id)
-                answer = part.arguments
-                if type(answer) is dict and answer.keys() == _ANSWER_WRAPPER:
-                    answer = answer["response"]
-                text = answer if type(answer) is str else as_text(answer)
-                parts.append(NOT_CAPTURED if answer is None else Text(text))
+                parts.append(_answer_in(part.arguments))
             elif not (isinstance(part, ToolResponse) and (carries(part.name) or (part.id and part.id in carried))):
                 parts.append(part)
         if parts or not message.parts:
             found.append(Message(message.role, tuple(parts), message.finish_reason))
     return tuple(found)
+
+
+def _answer_in(arguments: Any) -> Part:
+    if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
+        arguments = arguments["response"]
+    if arguments is None:
+        return NOT_CAPTURED
+    return Text(arguments if type(arguments) is str else as_text(arguments))

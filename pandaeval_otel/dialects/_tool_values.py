@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
@@ -61,6 +62,13 @@ _WRAPS = frozenset(
 _ERRORS = ("error-text", "error-json")
 _VALUES = ("text", "json", "content", *_ERRORS)
 """Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
+
+
+@lru_cache(maxsize=1024)
+def may_be_final_answer(name: str) -> bool:
+    """Returns whether :func:`is_final_answer` may say yes to some call of the tool ``name``."""
+    word = name.lower()
+    return word == _FINISH or word in FINAL_ANSWERS
 
 
 def is_final_answer(name: str, value: Any) -> bool:

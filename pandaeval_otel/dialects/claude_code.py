@@ -101,13 +101,19 @@ def _told(logs: Sequence[RawLog]) -> Messages | None:
         if name == "assistant_response" and not hidden(text):
             found.append(Message("assistant", (Text(str(text)),)))
         elif name == "tool_result":
-            parameters = parsed(log.attributes.get("tool_parameters"))
-            called = parameters.get("mcp_tool_name") if type(parameters) is dict else None
-            tool = identifier(called) or identifier(log.attributes.get(_TOOL))
-            given = tool_arguments(log.attributes.get(_TOOL_INPUT))
-            call = ToolRequest(tool, given.value if given else None, identifier(log.attributes.get(_TOOL_CALL_ID)))
-            found.append(Message("assistant", (call,)))
+            found.append(Message("assistant", (_request(log.attributes),)))
     return tuple(found) or None
+
+
+def _request(attributes: Mapping[str, Any]) -> ToolRequest:
+    parameters = parsed(attributes.get("tool_parameters"))
+    name = parameters.get("mcp_tool_name") if type(parameters) is dict else None
+    given = tool_arguments(attributes.get(_TOOL_INPUT))
+    return ToolRequest(
+        identifier(name) or identifier(attributes.get(_TOOL)),
+        given.value if given else None,
+        identifier(attributes.get(_TOOL_CALL_ID)),
+    )
 
 
 def _call_id(attributes: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._common import (
     usage_of,
 )
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -68,6 +68,7 @@ _STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTA
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
+_NOTHING_SAID = Reading()
 
 
 class GenAI(Dialect):
@@ -83,6 +84,10 @@ class GenAI(Dialect):
     }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        return self.read_rest(span, logs, _NOTHING_SAID)
+
+    def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
+        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = kind_of(span, attributes)
@@ -91,7 +96,7 @@ class GenAI(Dialect):
         if kind is _TOOL:
             _read_tool(reading, span, attributes)
         elif kind is not _EVALUATION:
-            _read_messages(reading, attributes, told)
+            _read_messages(reading, attributes, told, said)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
             _read_retrieval(reading, attributes)
@@ -174,7 +179,7 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         reading.result = Captured(result, result_value)
 
 
-def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent) -> None:
+def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
     inputs = (
         attributes[semconv.INPUT_MESSAGES]
@@ -186,7 +191,9 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
         if semconv.OUTPUT_MESSAGES in attributes
         else attributes.get(semconv.COMPLETION_OLD)
     )
-    (given, given_cut), (made, made_cut) = read_messages(inputs, "user"), read_messages(outputs, "assistant")
+    # Instructions may stand among the inputs.
+    given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
+    made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
     given, made = given or told.input or given, made or told.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked

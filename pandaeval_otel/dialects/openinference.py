@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -17,7 +18,6 @@ from pandaeval_otel.dialects._common import (
     crew_question,
     give_outcome,
     metadata_sessions,
-    run_kind,
     said_by_user,
     system_of,
     tool_definitions,
@@ -82,6 +82,8 @@ _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
 _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
 """Finds the model in the repr of messages: Haystack agents whose model calls have no spans name it only there."""
+_MAX_CACHED = 20_000
+"""Most characters of a tool definition that is remembered: the same few recur with every model call."""
 _MARKS = (
     "reasoning_content",
     '"summary_text"',
@@ -147,24 +149,13 @@ class OpenInference(ByKind):
         known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) if _TOOLS in lists else ()
         # Some emitters write null for the parameters under the conventions' own key.
         if _TOOLS in lists and all(tool.parameters is None for tool in known or ()):
-            found: list[ToolDefinition] = []
-            for fields in lists[_TOOLS]:
-                schema, name = fields.get("tool.json_schema"), fields.get("tool.name")
-                if type(schema) is str and (name is None or type(name) is str):
-                    description = fields.get("tool.description")
-                    found += _definition(schema, name or "", description if type(description) is str else "")
-                else:
-                    found += tool_definitions([name]) or ()
-            reading.tools = tuple(tool for tool in found if tool.name not in FINAL_ANSWERS) or None
+            found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
+            reading.tools = tuple(found) or None
         elif _SMOLAGENTS_TOOLS in attributes:
             reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
         else:
             reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
-        for value in (attributes.get(_INVOCATION), attributes.get(_OUTPUT)):
-            # The response that a call of OpenAI's Responses API continues, from its request or its response.
-            if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
-                reading.previous_response_id = match[1]
-                break
+        reading.previous_response_id = _previous_id(attributes)
         reading.usage = _usage(attributes)
         named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
         parameters = None if named else parsed(attributes.get(_INVOCATION))
@@ -208,11 +199,7 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
         reading.input, cut = read(attributes[_INPUT])
         reading.notes = CUT if cut else ()
     if reading.input is None and _CREW_TASKS in attributes:
-        text = crew_question(attributes[_CREW_TASKS])
-        inputs = parsed(attributes.get("crew_inputs"))
-        for name, value in inputs.items() if type(inputs) is dict else ():
-            text = text.replace(f"{{{name}}}", str(value))
-        reading.input = said_by_user(text) if text else None
+        reading.input = _crew_input(attributes)
     reading.system = system_of(reading.input)
 
 
@@ -244,6 +231,14 @@ def _with_own_name(part: Part) -> Part:
     return ToolRequest(tool_of_server(part.name), part.arguments, part.id) if type(part) is ToolRequest else part
 
 
+def _previous_id(attributes: Mapping[str, Any]) -> str:
+    """Returns the response that a call of OpenAI's Responses API continues, from its request or its response."""
+    for value in (attributes.get(_INVOCATION), attributes.get(_OUTPUT)):
+        if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
+            return match[1]
+    return ""
+
+
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     details = "llm.token_count.prompt_details"
     return usage_in(
@@ -256,6 +251,15 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     )
 
 
+def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
+    schema, name = fields.get("tool.json_schema"), fields.get("tool.name")
+    if type(schema) is str and len(schema) <= _MAX_CACHED and (name is None or type(name) is str):
+        description = fields.get("tool.description")
+        return _definition(schema, name or "", description if type(description) is str else "")
+    return tool_definitions([name]) or ()
+
+
+@lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
     """Reads a whole definition, or only the schema of the parameters where the name stands beside it. The parameters of
     a definition that was cut short are left out: half a schema is another schema."""
@@ -282,6 +286,15 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
     members = [found, *found.values()] if type(found) is dict else []
     counts = [item[_TOOL_COUNTS] for item in members if type(item) is dict and type(item.get(_TOOL_COUNTS)) is dict]
     return _named_tools(list(counts[0])) if counts else None
+
+
+def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
+    """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
+    text = crew_question(attributes[_CREW_TASKS])
+    inputs = parsed(attributes.get("crew_inputs"))
+    for name, value in inputs.items() if type(inputs) is dict else ():
+        text = text.replace(f"{{{name}}}", str(value))
+    return said_by_user(text) if text else None
 
 
 def _document(fields: Fields) -> dict[str, Any]:
@@ -323,8 +336,7 @@ def _kind_of(span: RawSpan) -> Kind | None:
     """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
     attributes = span.attributes
     stated = attributes.get(_SPAN_KIND)
-    ours = span.scope.name.startswith("openinference.") or _INPUT in attributes or _OUTPUT in attributes
-    if stated is None and not ours and not any(key.startswith(_LLM_LEAVES) for key in attributes):
+    if stated is None and not _is_ours(span):
         return None
     kind = _KINDS.get(stated.upper()) if type(stated) is str else None
     if kind is Kind.LLM:
@@ -333,9 +345,7 @@ def _kind_of(span: RawSpan) -> Kind | None:
     if kind is Kind.TOOL:
         return _tool_kind(span)
     if kind is Kind.AGENT:
-        # An agent of OpenAI Agents without a name stands for the whole trace.
-        envelope = "openai_agents" in span.scope.name and _NODE not in attributes and _AGENT_NAME not in attributes
-        return Kind.WORKFLOW if envelope else kind
+        return Kind.WORKFLOW if _is_envelope(span) else kind
     if kind is not None:
         return kind
     return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
@@ -351,6 +361,16 @@ def _agent_in_name(span: RawSpan) -> str:
 def _tool_of(span: RawSpan) -> str:
     """Returns the name of the tool that a TOOL span calls."""
     return identifier(span.attributes.get(_TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
+
+
+def _is_ours(span: RawSpan) -> bool:
+    attributes = span.attributes
+    return (
+        span.scope.name.startswith("openinference.")
+        or _INPUT in attributes
+        or _OUTPUT in attributes
+        or any(key.startswith(_LLM_LEAVES) for key in attributes)
+    )
 
 
 def _inferred(span: RawSpan) -> Kind | None:
@@ -372,10 +392,9 @@ def _inferred(span: RawSpan) -> Kind | None:
 
 
 def _chain_kind(span: RawSpan) -> Kind:
-    # The span with the name that LangChain puts into the metadata of all of an agent's spans is the agent's own.
-    if span.name and _agent_in_metadata(span.attributes.get(_METADATA)) == span.name:
-        return Kind.AGENT
-    return run_kind(not span.parent_id or _RUN.match(span.name) is not None)
+    if not span.parent_id or _RUN.match(span.name):
+        return Kind.AGENT if _is_named_graph(span) else Kind.WORKFLOW
+    return Kind.AGENT if _is_named_graph(span) else Kind.STEP
 
 
 def _tool_kind(span: RawSpan) -> Kind:
@@ -385,8 +404,19 @@ def _tool_kind(span: RawSpan) -> Kind:
     return Kind.TOOL
 
 
+def _is_envelope(span: RawSpan) -> bool:
+    """Returns whether an AGENT span of OpenAI Agents stands for the whole trace rather than for an agent."""
+    return "openai_agents" in span.scope.name and _NODE not in span.attributes and _AGENT_NAME not in span.attributes
+
+
 def _is_langchain(span: RawSpan) -> bool:
     return span.scope.name == "openinference.instrumentation.langchain"
+
+
+def _is_named_graph(span: RawSpan) -> bool:
+    """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then it
+    is the agent's own."""
+    return bool(span.name) and _agent_in_metadata(span.attributes.get(_METADATA)) == span.name
 
 
 def _agent_in_metadata(metadata: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
@@ -43,6 +43,10 @@ class Plain(Dialect):
 
     name = "plain"
     priority = 0
+
+    def silent(self, keys: Collection[str]) -> bool:
+        # Where the operation is stated, a name that was made from it adds nothing.
+        return semconv.OPERATION in keys and _KEYS.isdisjoint(keys)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind, rest = (None, "") if semconv.OPERATION in span.attributes else kind_by_name(span.name)

@@ -22,6 +22,8 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
     becomes the ``WORKFLOW`` that they make up.
     """
+    if not _any_twice(tree):
+        return tree, 0
     calls = [span for span in tree.outer_first() if span.kind in _CALLS]
     wrappers = _wrappers(calls, tree)
     groups: dict[str, list[Span]] = {}
@@ -48,6 +50,20 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
             changed.update((span.span_id, _emptied(span)) for span in group[1:])
     folded = len(keepers) - len(groups)
     return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
+
+
+def _any_twice(tree: Tree) -> bool:
+    """Returns whether any call may stand twice: inside another of its kind, or with the same response id."""
+    responses: set[str] = set()
+    for span, above in tree.with_above():
+        kind = span.kind
+        if kind not in _CALLS:
+            continue
+        if (above is not None and above.kind is kind) or span.response_id in responses:
+            return True
+        if span.response_id and kind is _LLM:
+            responses.add(span.response_id)
+    return False
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:

@@ -19,7 +19,7 @@ from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.model import Kind, Span
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -29,6 +29,7 @@ _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
 _EVALUATION, _OTHER, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.TOOL
+_NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
@@ -41,12 +42,13 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
     costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
     plan = _plan(raw, logs)
+    is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    for name, read in plan.readers:
+    for name, read, read_rest in plan.speaking if is_quiet else plan.readers:
         try:
-            reading = read(raw, logs)
+            reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
         except Exception as error:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what others read
             ERRORS.note(DIALECT, name, error)
             notes = (*notes, f"dialect {name} failed")
@@ -63,14 +65,17 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
 
 
 _Read = Callable[[RawSpan, Sequence[RawLog]], Reading | None]
+_ReadRest = Callable[[RawSpan, Sequence[RawLog], Reading], Reading | None]
+_Reader = tuple[str, _Read, _ReadRest | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The dialects that read spans of one signature, by name and method. ``has_own``: whether the spans have attributes
-    of ours."""
+    """The dialects that read spans of one signature, by name and method. ``speaking``: those that read even a span with
+    nothing but its attributes; ``has_own``: whether the spans have attributes of ours."""
 
-    readers: tuple[tuple[str, _Read], ...]
+    readers: tuple[_Reader, ...]
+    speaking: tuple[_Reader, ...]
     has_own: bool
 
 
@@ -90,10 +95,17 @@ def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
     if plan is None:
         if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
             _BY_SIGNATURE.clear()
-        roots = {key.partition(".")[0] for key in signature[0]}
-        asked = [dialect for dialect in dialects() if _is_candidate(dialect, signature, roots)]
-        readers = tuple([(dialect.name, dialect.read) for dialect in asked])
-        plan = _BY_SIGNATURE[signature] = _Plan(readers, semconv.PANDAEVAL_ROOT in roots)
+        keys = signature[0]
+        roots = {key.partition(".")[0] for key in keys}
+        readers: list[_Reader] = []
+        speaking: list[_Reader] = []
+        for dialect in dialects():
+            if _is_candidate(dialect, signature, roots):
+                readers.append((dialect.name, dialect.read, getattr(dialect, "read_rest", None)))
+                is_silent = getattr(dialect, "silent", None)
+                if is_silent is None or not is_silent(keys):
+                    speaking.append(readers[-1])
+        plan = _BY_SIGNATURE[signature] = _Plan(tuple(readers), tuple(speaking), semconv.PANDAEVAL_ROOT in roots)
     return plan
 
 

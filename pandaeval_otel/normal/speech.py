@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._tool_values import is_final_answer
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
 _REPLAYS = ("For context:", "Observation:\n")
@@ -77,7 +77,7 @@ def asks_for_tool(request: ToolRequest) -> bool:
     """Returns whether a request is for a tool, rather than the model's way to hand over its answer or a call whose name
     is lost."""
     name = request.name
-    return bool(name) and not is_final_answer(name, request.arguments)
+    return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
@@ -91,6 +91,8 @@ def asked(span: Span) -> Said:
         return NOTHING
     if not span.input:
         return Said("")
+    if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
+        return Said(text)
     group = next(_user_groups(span.input[::-1]), None)
     if group is None:
         return NOTHING
@@ -102,6 +104,14 @@ def asked(span: Span) -> Said:
     ):
         return NOTHING
     return _worded([part for message in reversed(group) for part in message.parts])
+
+
+def _only_text(messages: Sequence[Message], role: str) -> str | None:
+    """Returns the text of a list that is one message of this role with one text part, as most are; else ``None``."""
+    if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
+        return None
+    part = messages[0].parts[0]
+    return part.text if type(part) is Text else None
 
 
 def _worded(parts: Sequence[Part]) -> Said:
@@ -131,6 +141,8 @@ def answered(output: Sequence[Message] | None) -> Said:
         return NOTHING
     if not output:
         return Said("")
+    if (text := _only_text(output, "assistant")) is not None:
+        return Said(text)
     served = False
     silent = False
     for message in reversed(output):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from operator import attrgetter
 
-from pandaeval_otel.dialects._tool_values import is_final_answer
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolRequest
 from pandaeval_otel.normal.call import Call, arguments_key
 from pandaeval_otel.normal.speech import current_turn, tool_requests
@@ -32,7 +32,11 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
-        if span.kind is _TOOL and not is_final_answer(span.tool_name, span.arguments and span.arguments.value)
+        if span.kind is _TOOL
+        and not (
+            may_be_final_answer(span.tool_name)
+            and is_final_answer(span.tool_name, span.arguments and span.arguments.value)
+        )
     ]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
@@ -127,6 +131,16 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
         return
     names = {call.name for call in asked}
     plain = {name: asked_name(name, names) for name in {call.name for call in run}}
+    by_id = {(request.id, request.name): request for request in asked if request.id}
+    if len(by_id) == len(asked):  # as nearly always: no id twice, and none missing
+        for call in run:
+            found = by_id.pop((call.id, plain[call.name]), None)
+            if found is not None:
+                _unite(call, found)
+        if not by_id:
+            return
+        run = [call for call in run if not call.matched]
+        asked = [*by_id.values()]
     for of_span, of_request in _WAYS:
         waiting: dict[_Key, deque[Call]] = {}
         for request in asked:
@@ -170,14 +184,18 @@ def _unite(call: Call, request: Call) -> None:
 def asked_name(run: str, asked: Container[str]) -> str:
     """Returns the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
     a prefix (``Ferry-book_ferry``) or suffix (``book_ferry.tool``). Returns ``run`` if there is none."""
-    if run in asked:
-        return run
-    # What follows each separator, longest first, then what precedes the first one.
-    separators = [*_SEPARATOR.finditer(run)]
-    inside = [run[separator.end() :] for separator in separators] + [run[: each.start()] for each in separators[:1]]
-    return next((name for name in inside if name in asked), run)
+    return run if run in asked else next((name for name in _inside(run) if name in asked), run)
 
 
 def same_tool(one: str, other: str) -> bool:
     """Returns whether two names denote one tool, where one may have a prefix or suffix."""
     return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
+
+
+def _inside(name: str) -> Iterator[str]:
+    """Yields what follows each separator in a name, longest first, then what precedes the first separator."""
+    found = list(_SEPARATOR.finditer(name))
+    for separator in found:
+        yield name[separator.end() :]
+    if found:
+        yield name[: found[0].start()]

@@ -107,6 +107,11 @@ class Tree:
         """Returns the nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
 
+    def with_above(self) -> list[tuple[Span, Span | None]]:
+        """Returns all spans in order, each with its :meth:`above`."""
+        places = self._places
+        return [(span, places[span.span_id].above) for span in self.spans]
+
     def asides(self, span: Span) -> int:
         """Returns how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides

@@ -17,16 +17,16 @@ from pandaeval_collector.base.result import Identity
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.cases import Case, Trial, TrialContext
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
 from pandaeval_collector.scoring.metric.declaration import ends
-from pandaeval_collector.scoring.registry import of_packages, registry
+from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
+from pandaeval_lab.cases import Case, Trial, TrialContext
 from pandaeval_otel.base import plugins
 from pandaeval_otel.model import Trace, Trigger, Turn
 
-METRICS = list(registry().values())
+METRICS = list(registry((GRADERS,)).values())
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
 ASKED, SAID = "Which museums open on Sundays?", "Most museums open at ten on Sundays."
 
@@ -61,7 +61,8 @@ class TestEveryMetric:
         assert metric.needs
 
     def test_lives_where_its_level_says(self, metric: Metric[Any, Any]) -> None:
-        module = importlib.import_module(f"pandaeval_collector.scoring.metrics.{metric.level}.{metric.name}")
+        folder = GRADERS if metric.level == "trial" else f"pandaeval_collector.scoring.metrics.{metric.level}"
+        module = importlib.import_module(f"{folder}.{metric.name}")
         assert module.METRIC is metric
         assert module.__doc__ is not None
         assert metric.description == module.__doc__.strip()
@@ -143,7 +144,7 @@ class TestIdsAndWhatElseIsRegistered:
 
     @staticmethod
     def digests(settings: EvaluatorSettings) -> dict[str, Any]:
-        metrics = list(registry(settings.modules).values())
+        metrics = list(registry((GRADERS, *settings.modules)).values())
         preparation = Preparation(settings, _Embedder(), metrics)
         return {metric.key: preparation.of(metric).origin.identity._shared for metric in metrics}
 

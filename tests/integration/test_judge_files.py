@@ -16,14 +16,14 @@ from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.scoring.cases import Case, Suite
-from pandaeval_collector.scoring.cases.matching import TrialMatcher
-from pandaeval_collector.scoring.cases.model import Recorded
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_lab.replay import trial_grading
+from pandaeval_lab.cases import Case, Suite
+from pandaeval_lab.cases.grading import TrialGrader
+from pandaeval_lab.cases.matching import TrialMatcher
+from pandaeval_lab.cases.model import Recorded
+from pandaeval_lab.replay import trial_judge
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.replay.trial_grading import graded
@@ -82,7 +82,7 @@ def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
 
 
 def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_grading, "_AT_A_TIME", 2)
+    monkeypatch.setattr(trial_judge, "_AT_A_TIME", 2)
     told: list[tuple[int, int]] = []
     settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
     evaluator = Evaluator(WordEmbedder(), settings)

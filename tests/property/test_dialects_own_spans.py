@@ -6,6 +6,7 @@ import json
 import random
 import re
 import sys
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects import Dialect
-from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Scope
+from pandaeval_otel.model.raw import STATUS_OK, RawEvent, RawLink, RawLog, RawSpan, Scope
 from pandaeval_otel.normal.spans import dialects
 
 TRACE, SPAN = "a" * 32, "b" * 16
@@ -101,3 +102,19 @@ def test_anything_under_its_own_keys_is_read_or_left(dialect: Dialect) -> None:
     for _ in range(ROUNDS):
         span, logs = _span(rng, dialect, words)
         assert dialect.read(span, logs) == dialect.read(span, logs) or "nan" in repr((span, logs))
+
+
+@pytest.mark.parametrize(
+    "dialect", [each for each in dialects() if hasattr(each, "silent")], ids=lambda dialect: dialect.name
+)
+def test_who_is_silent_about_keys_has_nothing_to_say_of_them(dialect: Any) -> None:
+    words = _words(sys.modules[type(dialect).__module__]) or ["x"]
+    rng = random.Random(dialect.name)
+    silent = 0
+    for _ in range(ROUNDS):
+        span, _logs = _span(rng, dialect, words)
+        bare = replace(span, events=(), status_code=STATUS_OK)
+        if dialect.silent(bare.attributes):
+            silent += 1
+            assert dialect.read(bare, ()) is None
+    assert silent

@@ -22,7 +22,7 @@ from typing import Any, Self, cast
 
 from pandaeval_collector.jobs.grouping import RUBRIC as ERROR_DEDUPLICATION
 from pandaeval_collector.judge.rubric import TOGETHER
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.scoring.registry import GRADERS, registry
 
 GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
@@ -64,7 +64,9 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     question = question_of(body)
     if _TOGETHER.search(question.partition("Taken from the record")[0]):
         return TOGETHER
-    known = (rubric for rubrics in (GROUPING, *(m.rubrics for m in registry().values())) for rubric in rubrics)
+    known = (
+        rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics
+    )
     return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
 
 

@@ -138,9 +138,7 @@ class Collector:
         config = self._config
         others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
         if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
+            _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
         self.telemetry.family(GroupGauges(store).values)
         setup = LineSetup(config, signals)
         line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
@@ -165,7 +163,8 @@ class Collector:
         scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
+        stages = lambda: self._ready | {"store": self._ready["store"] and not self._trouble}  # noqa: E731
+        app = health_app(stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -209,9 +208,6 @@ class Collector:
     @property
     def _trouble(self) -> str:
         return "" if self._guard is None else self._guard.trouble
-
-    def _stages(self) -> Mapping[str, bool]:
-        return self._ready | {"store": self._ready["store"] and not self._trouble}
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

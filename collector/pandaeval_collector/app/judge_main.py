@@ -123,11 +123,7 @@ class JudgeServer:
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     server = JudgeServer(*setup, front)
     server.start()
-    return {
-        "prices": server.prices,
-        "complete": server.complete,
-        "share": server.share,
-    }
+    return {"prices": server.prices, "complete": server.complete, "share": server.share}
 
 
 if __name__ == "__main__":

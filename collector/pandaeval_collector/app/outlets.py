@@ -92,19 +92,15 @@ class Outlets:
             await self._tidying.stop()
 
     async def _upkeep(self) -> None:
-        await self._tidy()
-        if next(self._rounds) % _BOUND_EVERY == 0:
-            await asyncio.wrap_future(self._store.keep_time())
-            await self._bound()
-
-    async def _tidy(self) -> None:
-        """Deletes the items that every exporter of their signal has passed."""
-        for signal, seq in self._cursors().items():
+        for signal, seq in self._cursors().items():  # deletes what every exporter of the signal has passed
             dropped = limit = 5000
             while dropped == limit and self._tidied[signal] != seq:
                 dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
             self._tidied[signal] = seq
             self._waiting[signal] = await asyncio.to_thread(self._store.reads.outbox_waiting, signal, seq)
+        if next(self._rounds) % _BOUND_EVERY == 0:
+            await asyncio.wrap_future(self._store.keep_time())
+            await self._bound()
 
     def _cursors(self) -> Mapping[str, int]:
         cursors: dict[str, int] = {}

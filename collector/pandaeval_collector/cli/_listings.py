@@ -147,10 +147,6 @@ _CHANGED = Listing(
 )
 
 
-def _versions(row: Row) -> str:
-    return " -> ".join(map(", ".join, row["versions"]))
-
-
 def _interval(difference: Row) -> str:
     known = difference.get("low") is not None
     return f"{difference['low']:+.4f} .. {difference['high']:+.4f}" if known else ""

@@ -81,14 +81,13 @@ class ApiClient:
                 return
 
 
-class Api(ApiClient):
-    """The API of a running collector."""
-
-    def __init__(self, url: str, token_env: str) -> None:
-        super().__init__(Asker.over_http(url, token_env))
+def over_http(url: str, token_env: str) -> ApiClient:
+    """Returns a client of a running collector."""
+    return ApiClient(Asker.over_http(url, token_env))
 
 
-at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}, Api)
+_COLLECTOR: dict[str, tuple[Any, Any]] = {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}
+at_collector = in_place_of("api", _COLLECTOR, over_http)
 """Gives a command the options that say where the collector is, in place of its parameter ``api``."""
 
 
@@ -110,7 +109,6 @@ _WorkedOn = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", hel
 _Configured = Annotated[
     Path | None, typer.Option("--config", help="With --store: configuration file (YAML), else variables alone.")
 ]
-_COLLECTOR: dict[str, tuple[Any, Any]] = {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Place:
     def looking(self) -> Iterator[ApiClient]:
         """Opens the API for reading."""
         if self.store is None:
-            with Api(self.url, self.token_env) as api:
+            with over_http(self.url, self.token_env) as api:
                 yield api
             return
         from pandaeval_collector.show.api.app import alone  # who asks a collector needs no API of its own
@@ -139,12 +137,9 @@ placed = in_place_of("place", {**_COLLECTOR, "store": (LookedAt, None)}, Place)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkPlace:
+class WorkPlace(Place):
     """Where a command works: at a running collector, or in a data directory (``store``) with a configuration."""
 
-    url: str
-    token_env: str
-    store: Path | None
     config: Path | None
 
     @contextmanager
@@ -154,7 +149,7 @@ class WorkPlace:
         if self.store is None:
             if self.config is not None:
                 raise UserError("--config goes with --store: a running collector has its own configuration")
-            with Api(self.url, self.token_env) as api:
+            with over_http(self.url, self.token_env) as api:
                 yield api
             return
         with _opened(self.store, self.config, new) as (store, settings), LocalApi(store, settings) as here:

@@ -9,7 +9,7 @@ import typer
 from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._run_place import Api, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, at_collector
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 
@@ -29,7 +29,7 @@ def add(
     filters: dict[str, Any],
     format_: given.Format = "table",
     *,
-    api: Api,
+    api: ApiClient,
 ) -> None:
     """Add a schedule. Its first run is about what is decided from now on."""
     with api:
@@ -39,7 +39,7 @@ def add(
 
 @schedule.command("list")
 @at_collector
-def list_(format_: given.Format = "table", *, api: Api) -> None:
+def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List schedules."""
     with api:
         found = api.get("/schedules")["items"]
@@ -48,7 +48,7 @@ def list_(format_: given.Format = "table", *, api: Api) -> None:
 
 @schedule.command("remove")
 @at_collector
-def remove(schedule_id: _Id, *, api: Api) -> None:
+def remove(schedule_id: _Id, *, api: ApiClient) -> None:
     """Remove a schedule; its runs stay."""
     with api:
         api.delete(f"/schedules/{schedule_id}")
@@ -57,7 +57,7 @@ def remove(schedule_id: _Id, *, api: Api) -> None:
 
 @schedule.command("pause")
 @at_collector
-def pause(schedule_id: _Id, *, api: Api) -> None:
+def pause(schedule_id: _Id, *, api: ApiClient) -> None:
     """Have a schedule rest."""
     with api:
         api.post(f"/schedules/{schedule_id}/pause")
@@ -66,7 +66,7 @@ def pause(schedule_id: _Id, *, api: Api) -> None:
 
 @schedule.command("resume")
 @at_collector
-def resume(schedule_id: _Id, *, api: Api) -> None:
+def resume(schedule_id: _Id, *, api: ApiClient) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
     with api:
         listings.show([api.post(f"/schedules/{schedule_id}/resume")], listings.SCHEDULES)

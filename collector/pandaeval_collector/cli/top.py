@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import console, safe, table
-from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url, over_http
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.show.api.client import AskError
 
@@ -32,7 +32,7 @@ def top(
     Ends with Ctrl-C.
     """
     out = console()
-    with Api(url, token_env) as api:
+    with over_http(url, token_env) as api:
 
         def look() -> list[RenderableType]:
             since = datetime.now(UTC) - timedelta(hours=hours)

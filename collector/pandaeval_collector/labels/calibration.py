@@ -34,7 +34,6 @@ from pandaeval_otel.wire.labels import HumanLabel
 _log = logging.getLogger(__name__)
 
 FORMAT = 1
-CRITERION = "youden"
 _MIDDLE = 0.5
 Key = tuple[str, str]
 
@@ -141,7 +140,7 @@ def as_dict(each: Calibration) -> dict[str, Any]:
         **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa", "mcc")},
         "quadratic_kappa": found["graded"],
         "auroc": found["auroc"],
-        "suggested_threshold": {**found["suggested"], "criterion": CRITERION},
+        "suggested_threshold": {**found["suggested"], "criterion": "youden"},
         "by_threshold": list(found["at"]),
         "annotators": asdict(each.annotators) if each.annotators else None,
     }

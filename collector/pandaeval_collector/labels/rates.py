@@ -164,20 +164,18 @@ class PassRates:
                 return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
         rates = await asyncio.to_thread(calculate)
-        self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
+        shown: dict[tuple[str, Attributes], float] = {}
+        for each in rates:
+            level, _, name = each.metric.partition(".")
+            named = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
+            attributes = tuple(pair for pair in named if pair[1])
+            shown[f"{_NAME}.labels", attributes] = float(each.n)
+            if each.rate is not None:
+                values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
+                shown |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
+        self._shown = shown
         for each in rates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
                 _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
-
-
-def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:
-    level, _, name = each.metric.partition(".")
-    about = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
-    attributes = tuple(pair for pair in about if pair[1])
-    found = {(f"{_NAME}.labels", attributes): float(each.n)}
-    if each.rate is not None:
-        values = {"": each.rate.value, ".low": each.rate.low, ".high": each.rate.high}
-        found |= {(f"{_NAME}{end}", attributes): value for end, value in values.items()}
-    return found

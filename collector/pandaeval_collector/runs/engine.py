@@ -107,20 +107,16 @@ class Engine:
     async def _execute(self, run: RunRow) -> None:
         runs, spec = self._store.runs, RunSpec.from_json(run.body)
         await asyncio.wrap_future(runs.begin(run.no))
-        await self._plan(run, spec)
+        after = run.planned  # chosen and stored page by page, so that a restart continues
+        while after < run.upto and await self._running(run) is not None:
+            items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
+            await asyncio.wrap_future(runs.plan(run.no, items, after, spec.of_sessions))
         try:
             error = await self._score(run, spec)
         except (UserError, CallFailedError) as failure:
             error = str(failure)
         await asyncio.wrap_future(runs.end(run.no, error))
         self._telemetry.add("pandaeval.runs", "failed" if error else "ended")
-
-    async def _plan(self, run: RunRow, spec: RunSpec) -> None:
-        """Chooses and stores the traces of the run page by page, so that a restart continues."""
-        after = run.planned
-        while after < run.upto and await self._running(run) is not None:
-            items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
-            await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
         """Scores the pending traces of the run; returns why it had to stop early, else ``""``."""

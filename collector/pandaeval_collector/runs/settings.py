@@ -48,8 +48,11 @@ def live_evaluator(config: Config) -> Evaluator:
 
 def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
+    enabled = enabled_metrics(config, names)
+    if config.kafka.brokers is not None and config.kafka.sessions == "none":  # others may hold traces of a session
+        enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
-        enabled=_enabled(config, names),
+        enabled=enabled,
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
@@ -67,14 +70,6 @@ def scoring(config: Config) -> EvaluatorSettings:
 def learned_folder(config: Config) -> Path:
     """Returns the folder of the models that were learned from labels."""
     return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
-
-
-def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
-    """Returns the enabled metrics; without those of sessions where other collectors may hold traces of a session."""
-    enabled = enabled_metrics(config, names)
-    if config.kafka.brokers is None or config.kafka.sessions != "none":
-        return enabled
-    return frozenset(key for key in enabled if not key.startswith("session."))
 
 
 def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:

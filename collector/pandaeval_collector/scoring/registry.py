@@ -2,7 +2,8 @@
 
 Metrics are found under the name ``METRIC`` in every module below ``pandaeval_collector.scoring.metrics`` and in the
 modules that installed packages name (entry points ``pandaeval.metrics``); and in the user's own modules
-(``metrics.modules``), which may be YAML files, too.
+(``metrics.modules``), which may be YAML files, too. Our metrics of trials are those below :data:`GRADERS`, for whoever
+asks for them: a running collector grades no trial.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from pandaeval_collector.scoring.custom.files import SUFFIXES, metrics_of
 from pandaeval_collector.scoring.metric.declaration import Metric
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, find, installed
 
+_OURS = "pandaeval_collector.scoring.metrics"
+GRADERS = "pandaeval_lab.graders"
+"""Among ``modules``: with our metrics of trials."""
+
 
 @cache
 def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
     """Returns every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
-    (``metrics.modules``, see :func:`load_module`).
+    (``metrics.modules``, see :func:`load_module`); with :data:`GRADERS` among these, our metrics of trials, too.
 
     Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
     that cannot be used. A package that cannot be used is logged and left out.
     """
-    metrics = dict(_ours())
+    metrics = {**_ours(), **(_ours(GRADERS) if GRADERS in modules else {})}
     metrics.update((plugin.value.key, plugin.value) for plugin in of_packages().found)
-    for module in modules:
+    for module in (each for each in modules if each != GRADERS):
         for own in _own(module):
             if own.key in metrics:
                 raise ModuleLoadError(f"{module}: there is a metric {own.key} already; give it another name")
@@ -38,21 +43,26 @@ def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
 @cache
 def of_packages() -> Plugins:
     """Returns the metrics of installed packages, and the entry points of those that cannot be used."""
-    taken = set(_ours())
+    taken: set[str] = set()
 
     def check_one(plugin: Plugin) -> None:
         _check_is_metric(plugin.value)
-        if plugin.value.key in taken:
+        if plugin.value.key in taken or plugin.value.key in _of_ours(plugin.value):
             raise NotUsableError(f"there is a metric {plugin.value.key} already")
         taken.add(plugin.value.key)
 
     return installed("pandaeval.metrics", "METRIC", check_one)
 
 
+def _of_ours(metric: Metric[Any, Any]) -> Mapping[str, Metric[Any, Any]]:
+    """Returns those of ours among which one of this metric's level would be."""
+    return _ours(GRADERS if metric.level == "trial" else _OURS)
+
+
 @cache
-def _ours() -> Mapping[str, Metric[Any, Any]]:
+def _ours(package: str = _OURS) -> Mapping[str, Metric[Any, Any]]:
     metrics: dict[str, Metric[Any, Any]] = {}
-    for metric in find("pandaeval_collector.scoring.metrics", "METRIC"):
+    for metric in find(package, "METRIC"):
         if metric.key in metrics:
             raise ValueError(f"two metrics are called {metric.key}")
         metrics[metric.key] = metric
@@ -68,8 +78,8 @@ def _own(module: str) -> tuple[Metric[Any, Any], ...]:
         if "METRIC" in held:
             _check_is_metric(held["METRIC"])
             return (held["METRIC"],)
-        ours = {id(metric) for metric in _ours().values()}
-        found = {id(each): each for each in held.values() if isinstance(each, Metric) and id(each) not in ours}
+        metrics = (each for each in held.values() if isinstance(each, Metric))
+        found = {id(each): each for each in metrics if _of_ours(each).get(each.key) is not each}
         if not found:
             raise NotUsableError("it holds no METRIC = pandaeval_collector.Metric(…), nor a function below @metric")
         return tuple(found.values())

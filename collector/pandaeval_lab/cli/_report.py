@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
 
+from pandaeval_collector.base.result import Result, now
+from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli._output import many
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.show.report.collect import Report
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.store.failures.failure import Failure, RootCause, by_code, shown
-
-if TYPE_CHECKING:
-    from pandaeval_collector.base.result import Result
-    from pandaeval_collector.cli._where import Where
-    from pandaeval_collector.pipeline.line.decision import Conclusion
-    from pandaeval_lab.cli._summary import Summary
-    from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.trace_files import TraceFiles
 
 
 def default_file(terminal: bool) -> Path | None:
@@ -28,25 +29,15 @@ def write_report(
     results: Callable[[Callable[[Conclusion], None]], Iterator[Result]],
     summary: Summary,
     target: TextIO,
-    sources: Sequence[str],
-    judge: str | None,
+    origin: ReportOrigin,
     *,
     grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code,
-    modules: tuple[str, ...] = (),
-    made_of: str = "",
-    where: Where | None = None,
     on_scored: Callable[[int, int], None] = lambda done, total: None,
     failed_gates: Callable[[], Sequence[str]] = tuple,
 ) -> str:
     """Writes the report of ``files``, and returns a sentence on its size. ``results`` scores what is read, and calls
-    its argument with each batch of traces; ``grouped`` groups failures. ``modules``: those that the user's own metrics
-    come from; ``made_of``: what to call the sources in place of the names of files; ``where``: the condition on traces.
-    ``on_scored`` is called with the number of scored traces and of all."""
-    from pandaeval_collector.base.result import now
-    from pandaeval_collector.base.runtime.version import installed_version
-    from pandaeval_collector.show.report.collect import Report
-    from pandaeval_collector.show.report.index import ReportOrigin
-
+    its argument with each batch of traces; ``origin``: what was asked for, without what comes of it; ``grouped`` groups
+    failures. ``on_scored`` is called with the number of scored traces and of all."""
     scored = without_agents = left_out = 0
     total = files.waiting()
 
@@ -64,28 +55,20 @@ def write_report(
             summary.take(result)
             report.result(result)
         summary.groups = grouped(summary.failures)
-        about = ReportOrigin(
-            sources=[made_of] if made_of else [_name(source) for source in sources],
+        about = replace(
+            origin,
             made_at=now().isoformat(timespec="seconds"),
             version=installed_version(),
-            judge=judge,
             requests=files.read.requests,
             items=files.read.items,
             unreadable=files.read.bad,
             problems=tuple(files.read.problems),
             without_agents=without_agents,
-            where=where.text if where is not None else "",
             left_out=left_out,
             failures=shown(summary.groups),
-            modules=modules,
             cases=summary.layers.brief() if summary.layers is not None else (),
             gates=failed_gates(),
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces
     return f"{many(sessions, 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
-
-
-def _name(source: str) -> str:
-    """Returns the name under which a report shows a source: of a path only the file's, since reports are passed on."""
-    return "standard input" if source == "-" else PurePath(source).name.encode("utf-8", "replace").decode()

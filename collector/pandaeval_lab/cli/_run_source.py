@@ -14,13 +14,15 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._hand import in_place_of
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.found import Listed
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import BadLine, Request
 
 _PAGE = 200
 """Traces that are read at once from a store."""
-_READ_LIMIT_S = 120.0
+READ_LIMIT_S = 120.0
+"""Time limit of reading one page: only the caller waits for it."""
 _NAMED = 2
 """How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
@@ -63,15 +65,20 @@ def _stored(folder: Path) -> Iterator[Request]:
     if not (folder / FILE_NAME).is_file():
         raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     given: set[str] = set()
+    with closing(Finder(folder, limit_s=READ_LIMIT_S)) as finder:
+        for row in stored_rows(finder, Wanted()):
+            for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
+                if trace_id not in given:
+                    given.add(trace_id)
+                    yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
+
+
+def stored_rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
+    """Yields the stored traces newest first, so that traces scored meanwhile are left out and none comes twice."""
     after = None
-    with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
-        while True:
-            page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
-            for row in page.rows:
-                for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
-                    if trace_id not in given:
-                        given.add(trace_id)
-                        yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
-            after = page.next
-            if after is None:
-                return
+    while True:
+        page = finder.traces(wanted, worst_first=False, after=after, limit=_PAGE)
+        yield from page.rows
+        after = page.next
+        if after is None:
+            return

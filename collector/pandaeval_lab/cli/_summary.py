@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -48,21 +48,6 @@ class AskedTwice:
     alike: bool
 
 
-@dataclass(slots=True)
-class Total:
-    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order."""
-
-    scores: Fraction = Fraction(0)
-    values: Fraction = Fraction(0)
-    count: int = 0
-
-    def add(self, score: float, value: float) -> None:
-        """Adds one score, and its value in the metric's own scale."""
-        self.scores += Fraction(score)
-        self.values += Fraction(value)
-        self.count += 1
-
-
 @dataclass(frozen=True, slots=True)
 class Worst:
     """One of a metric's lowest results, as an example. ``value``: in the metric's own scale."""
@@ -84,7 +69,11 @@ class Summary:
         self.has_sessions = False
         """Whether any agent's trace belongs to a session."""
         self.traces = 0
-        self._totals: dict[str, Total] = {}
+        self._scores: defaultdict[str, Fraction] = defaultdict(Fraction)
+        """The exact sum of each metric's scores, whatever their order."""
+        self._values: defaultdict[str, Fraction] = defaultdict(Fraction)
+        """The same in the metric's own scale."""
+        self._scored: Counter[str] = Counter()
         self._apart: dict[str, list[tuple[float, bool]]] = {}
         self._alike: dict[str, bool] = {}
         self._second: dict[str, Mapping[str, Any]] = {}
@@ -129,7 +118,9 @@ class Summary:
         if result["outcome"] == "scored" and is_verdict(result):
             raw = result.get("raw")
             value = result["score"] if raw is None or not math.isfinite(raw) else raw
-            self._totals.setdefault(key, Total()).add(result["score"], value)
+            self._scores[key] += Fraction(result["score"])
+            self._values[key] += Fraction(value)
+            self._scored[key] += 1
             self._note_worst(key, value, result)
             metadata = result.get("metadata") or {}
             retest = metadata.get("retest")
@@ -147,11 +138,11 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """Returns the mean score of each metric that has any."""
-        return {key: float(total.scores) / total.count for key, total in self._totals.items()}
+        return {key: float(total) / self._scored[key] for key, total in self._scores.items()}
 
     def values(self) -> dict[str, float]:
         """Returns the mean of each metric in its own scale, which is that of its threshold."""
-        return {key: float(total.values) / total.count for key, total in self._totals.items()}
+        return {key: float(total) / self._scored[key] for key, total in self._values.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""

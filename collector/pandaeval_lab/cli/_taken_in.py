@@ -21,7 +21,6 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 
 _HOLDS, _FILES = "holds", "files"
 """Key and value by which a store says that these commands alone put traces into it."""
-_KEY = "pandaeval.source"
 _MOST_NAME = 400
 _LIMIT = 2000
 _FOR_EVER_S = 1e12
@@ -41,12 +40,19 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
         seen.add(trace_id)
         return trace_id not in known
 
+    # Every metric and the judge are switched off: only the runs that follow score.
+    nothing = {
+        "metrics": config.metrics.model_copy(update={"enabled": ()}),
+        "judge": config.judge.model_copy(update={"model": None}),
+    }
+    unscored = config.model_copy(update=nothing)
     with TraceFiles(close_rules(config), store=store, wants=is_new) as run:
         run.add_all(requests(sources))
-        for _ in replay(run, evaluator(_unscored(config))):
+        for _ in replay(run, evaluator(unscored)):
             pass
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-    pair = _pair(sources)
+    names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
+    pair = f"pandaeval.source={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     found = store.tag(pair, seen).result()
     _tidy(store)
     if not found:
@@ -77,18 +83,3 @@ def _tidy(store: Store) -> None:
         pass
     while store.forget(0.0, _FOR_EVER_S, now, limit=_LIMIT, judged_s=_FOR_EVER_S).result() >= _LIMIT:
         pass
-
-
-def _unscored(config: Config) -> Config:
-    """Returns the configuration with every metric and the judge switched off: only the runs that follow score."""
-    return config.model_copy(
-        update={
-            "metrics": config.metrics.model_copy(update={"enabled": ()}),
-            "judge": config.judge.model_copy(update={"model": None}),
-        }
-    )
-
-
-def _pair(sources: Sequence[str]) -> str:
-    names = one_printable_line(", ".join(masked(each) if "://" in each else each for each in sources))[:_MOST_NAME]
-    return f"{_KEY}={names} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -14,12 +14,12 @@ from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.labels import calibration
 from pandaeval_collector.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_collector.labels.files import read_labels
+from pandaeval_lab.cli._names import metric_names
 
 
 def calibrate(
@@ -66,7 +66,13 @@ def _print(found: Calibrations) -> None:
     rows = [_row(each, graded) for each in found.found]
     out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
     for each in found.found:
-        _print_thresholds(each)
+        at = each.agreement
+        rates = [
+            (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
+            for cut in at.at
+        ]
+        head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
+        print_table(head, rates, f"{each.metric} by {each.judge}")
     for each in found.found:
         if each.agreement.n < LEAST_LABELS:
             out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
@@ -86,16 +92,6 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
         measures.append(_told(at.graded) if at.graded else "-")
     named = each.metric, each.judge, each.version, at.n, at.passed
     return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
-
-
-def _print_thresholds(each: Calibration) -> None:
-    at = each.agreement
-    rows = [
-        (f"{cut.threshold:g}{' (now)' if cut.threshold == at.threshold else ''}", _told(cut.tpr), _told(cut.fpr))
-        for cut in at.at
-    ]
-    head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
-    print_table(head, rows, f"{each.metric} by {each.judge}")
 
 
 def _among_people(people: AnnotatorAgreement) -> str:

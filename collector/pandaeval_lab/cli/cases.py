@@ -16,13 +16,13 @@ from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
-from pandaeval_collector.cli._run_place import Api, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
-from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
-from pandaeval_collector.scoring.cases.graders import doubts
-from pandaeval_collector.scoring.cases.model import Suite
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.inspection import describe
+from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
+from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import between
@@ -111,7 +111,7 @@ def from_trace(
     output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
     *,
-    api: Api,
+    api: ApiClient,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     if file:
@@ -134,7 +134,7 @@ def from_failure(
     output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
     *,
-    api: Api,
+    api: ApiClient,
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
     if (file is None) != (results is None):
@@ -159,7 +159,7 @@ def run_in_files(id_: str, files: Sequence[str]) -> Runs:
     return runs
 
 
-def run_at_collector(id_: str, api: Api) -> Runs:
+def run_at_collector(id_: str, api: ApiClient) -> Runs:
     """Returns the trace, or all traces of the session, with an id at a running collector. Raises ``UserError``."""
     is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
     runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
@@ -168,7 +168,7 @@ def run_at_collector(id_: str, api: Api) -> Runs:
     return runs
 
 
-def failure_at_collector(group_id: str, api: Api) -> tuple[str, Runs]:
+def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
     """Returns the title of a group at a running collector, and its newest failure whose spans are kept: the traces of
     the conversation up to the one that failed. Raises ``UserError``."""
     group = api.get(f"/failures/{quote(group_id, safe='')}")
@@ -218,11 +218,11 @@ def _described(files: Sequence[str], is_wanted: Callable[[Trace], bool]) -> Runs
         return [describe(trace) for trace in run.traces() if is_wanted(trace)]
 
 
-def _members(api: Api, session_id: str) -> list[str]:
+def _members(api: ApiClient, session_id: str) -> list[str]:
     return [member["trace_id"] for member in api.get(f"/sessions/{quote(session_id, safe='')}")["members"]]
 
 
-def _kept(api: Api, trace_ids: Sequence[str]) -> Runs | None:
+def _kept(api: ApiClient, trace_ids: Sequence[str]) -> Runs | None:
     """Returns the traces; ``None`` where the spans of one are not kept any more."""
     runs = [api.get(f"/traces/{id_}")["understood"] for id_ in trace_ids]
     return None if None in runs else runs

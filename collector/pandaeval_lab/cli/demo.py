@@ -21,6 +21,7 @@ from pandaeval_collector.config import load
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_lab.cli._recordings import recorded
 from pandaeval_lab.cli._report import write_report
 from pandaeval_lab.cli._summary import Summary
@@ -74,18 +75,15 @@ def demo(
     print_summary(summary, out)
     out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s\n")
     if report is not None:
-        out.print(f"{report}: {_write_report(report)}\n")
+        config = load(None, {})
+        scorer = evaluator(config)  # whose results equal the collector's, id for id
+        with report.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
+            files.add_all(_requests())
+            origin = ReportOrigin(sources=["recorded demo sessions"])
+            scored = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
+            told = write_report(files, scored, Summary(), target, origin)
+        out.print(f"{report}: {told}\n")
     out.print(_NEXT)
-
-
-def _write_report(path: Path) -> str:
-    """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
-    config = load(None, {})
-    scorer = evaluator(config)
-    with path.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        files.add_all(_requests())
-        results = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
-        return write_report(files, results, Summary(), target, (), None, made_of="recorded demo sessions")
 
 
 async def _run(folder: Path, results: Path) -> int:

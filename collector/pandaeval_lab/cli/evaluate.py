@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -19,8 +19,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import check_asked
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
@@ -29,15 +27,17 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, file_workers, judge
-from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_lab.cases.grading import TrialGrader
+from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
+from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._report import default_file, write_report
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
@@ -203,32 +203,43 @@ class Evaluation:
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
-            self._write_tables(target)
-            self._tell_cases()
+            raised = self._telemetry.component_errors()
+            if self._options.format != "table":
+                print_component_errors(console(stderr=True), raised)
+            else:
+                print_summary(self._summary, console(file=target), self._config.judge.model, raised)
+                if self._layers is not None:
+                    print_layers(self._layers, console(file=target))
+            if self._layers is not None and self._suite is not None and self._matcher is not None:
+                tell_matching(self._matcher, self._suite)
+                if self._options.cases_report is not None:
+                    write_layers(self._layers, self._options.cases_report)
             gates, verdict = self._gates()
-            of_all = gates if verdict is None else [*gates, outcome(verdict)]
             if self._options.format == "junit":
-                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
+                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
-        _tell_gates(gates)
+        for gate in gates:
+            if gate.text and gate.key != "baseline":
+                typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
+                for example in gate.examples:
+                    typer.echo(f"  {safe(example)}", err=True)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(of_all)
+            self._annotate(gates)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
         if self._options.model is not None and self._summary.silence:
             raise UserError(f"--model {self._options.model}: {self._summary.silence}")
-        if not all(gate.passed for gate in of_all):
+        if not all(gate.passed for gate in gates):
             raise typer.Exit(1)
 
     def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
-        """Returns the outcomes of the thresholds, and the comparison with a baseline if there is one."""
-        return checked(self._config, self._summary), None if self._against is None else self._against.verdict()
-
-    def _failed_gates(self) -> list[str]:
-        gates, verdict = self._gates()
-        of_all = gates if verdict is None else [*gates, outcome(verdict)]
-        return [gate.text for gate in of_all if not gate.passed]
+        """Returns the outcomes of all gates, and the comparison with a baseline if there is one."""
+        gates = checked(self._config, self._summary)
+        if self._against is None:
+            return gates, None
+        verdict = self._against.verdict()
+        return [*gates, outcome(verdict)], verdict
 
     def _judge(
         self, files: TraceFiles, scorer: Evaluator, on_judged: Callable[[int, int], None]
@@ -287,18 +298,23 @@ class Evaluation:
         grouped = by_code if asked is None else asked.grouped
         if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
+                # Of a path only the file's name, since reports are passed on.
+                names = (PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files)
+                origin = ReportOrigin(
+                    sources=["standard input" if name == "-" else name for name in names],
+                    judge=self._config.judge.model,
+                    where="" if self._options.where is None else self._options.where.text,
+                    modules=scorer.settings.modules,
+                )
                 told = write_report(
                     files,
                     results,
                     self._summary,
                     target,
-                    self._options.files,
-                    self._config.judge.model,
+                    origin,
                     grouped=grouped,
-                    modules=scorer.settings.modules,
-                    where=self._options.where,
                     on_scored=on_scored,
-                    failed_gates=self._failed_gates,
+                    failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
             typer.echo(f"{self._output or 'report'}: {told}", err=True)
             return
@@ -320,22 +336,6 @@ class Evaluation:
         for line in with_groups(ungrouped, self._summary.groups):
             write_json_line(target, line)
 
-    def _write_tables(self, target: TextIO) -> None:
-        raised = self._telemetry.component_errors()
-        if self._options.format != "table":
-            print_component_errors(console(stderr=True), raised)
-            return
-        print_summary(self._summary, console(file=target), self._config.judge.model, raised)
-        if self._layers is not None:
-            print_layers(self._layers, console(file=target))
-
-    def _tell_cases(self) -> None:
-        if self._layers is None or self._suite is None or self._matcher is None:
-            return
-        tell_matching(self._matcher, self._suite)
-        if self._options.cases_report is not None:
-            write_layers(self._layers, self._options.cases_report)
-
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
@@ -356,22 +356,14 @@ class Evaluation:
             typer.echo(f"notice: {problem}", err=True)
 
 
-def _tell_gates(gates: Sequence[GateOutcome]) -> None:
-    for gate in gates:
-        if gate.text:
-            typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
-            for example in gate.examples:
-                typer.echo(f"  {safe(example)}", err=True)
-
-
 def config_of(options: EvaluateOptions) -> Config:
     """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
     used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
     if options.model is not None:
-        known = registry(resolve_config(options.config).config.metrics.modules)
+        known = registry(config_with_trials(options.config).metrics.modules)
         given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
-    config = resolve_config(options.config, given).config
+    config = config_with_trials(options.config, given)
     check_asked(config, options.metrics or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +19,6 @@ from rich.text import Text
 from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -29,11 +28,10 @@ from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.jobs.setup import check_installed
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.judge.known import Price
 from pandaeval_collector.labels.calibration import word_of_most
 from pandaeval_collector.labels.files import read_labels
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.judges import hasty_judge
+from pandaeval_collector.runs.judges import RunJudge, hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
 from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.scoring.registry import registry
@@ -48,13 +46,13 @@ from pandaeval_lab.alignment.align import (
 )
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.judging import FileJudging, judged
+from pandaeval_lab.cli._names import config_with_trials, metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.judge_check import METRIC, CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_lab.judge_check.plan import CheckItem
 from pandaeval_lab.judge_check.questions import forecast
-from pandaeval_lab.judge_check.sheet import Probe
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _INTERRUPTED = 130
@@ -103,7 +101,7 @@ def check(
 
 def settings_of(path: Path | None, model: str | None) -> Config:
     """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
-    given = resolve_config(path, {"judge.model": model, "judge.models": None if model is None else {}}).config
+    given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     check_installed()
@@ -111,15 +109,25 @@ def settings_of(path: Path | None, model: str | None) -> Config:
     return given
 
 
+def _judge_of(settings: Config, environ: Mapping[str, str]) -> AbstractAsyncContextManager[RunJudge]:
+    configured = judge_settings(settings)
+    assert configured is not None, "settings_of saw to it"
+    return hasty_judge(configured, environ)
+
+
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
-    configured, name = judge_settings(settings), settings.judge.model or ""
-    assert configured is not None
+    name = settings.judge.model or ""
 
     async def ask(told: Callable[[int], None]) -> None:
-        async with hasty_judge(configured, os.environ) as found:
+        async with _judge_of(settings, os.environ) as found:
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
-            out.print(_forecast(items, (await found.prices()).get(name)))
+            expected = forecast(items, (await found.prices()).get(name))
+            cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
+            out.print(
+                f"{expected.calls} questions: as many calls, twice that if no reply holds at first; about "
+                f"{expected.tokens:,} tokens, {cost}"
+            )
             await asked[0].run(items)
 
     try:
@@ -128,15 +136,6 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
     except (JudgeAwayError, CallFailedError) as error:
         cure = cure_of(error.cause if isinstance(error, JudgeAwayError) else error)
         raise UserError(f"{name} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
-
-
-def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:
-    expected = forecast(items, price)
-    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
-    return (
-        f"{expected.calls} questions: as many calls, twice that if no reply holds at first; about "
-        f"{expected.tokens:,} tokens, {cost}"
-    )
 
 
 def _print(found: Sheet, out: Console) -> None:
@@ -149,7 +148,7 @@ def _print(found: Sheet, out: Console) -> None:
             p.figure,
             "" if math.isnan(p.low) else f"{round(p.low, 2) + 0.0:.2f} to {round(p.high, 2) + 0.0:.2f}",
             p.needed,
-            _mark(p),
+            Text("pass", style="green") if p.passed else Text("FAIL" if p.n else "-", style="bold red"),
         )
         for p in found.probes
     ]
@@ -165,12 +164,6 @@ def _print(found: Sheet, out: Console) -> None:
     cost = f", US$ {found.spent.cost_usd:.4f}" if found.spent.cost_usd else ""
     out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
     out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
-
-
-def _mark(probe: Probe) -> object:
-    if probe.passed:
-        return Text("pass", style="green")
-    return Text("FAIL" if probe.n else "-", style="bold red")
 
 
 _DRILLED = ("claim", "value")
@@ -206,7 +199,7 @@ def align(
     Half of the labels choose it, the other half prove it: the interval of its gain there lies above zero, and neither
     the judge check nor the drill is worse. All that was tried is kept in the file with its figures.
     """
-    settings = resolve_config(config, {"judge.model": model, "judge.models": None if model is None else {}}).config
+    settings = config_with_trials(config, {"judge.model": model, "judge.models": None if model is None else {}})
     named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
     if named is None:
         raise UserError("name the file of guidelines with --guidelines, or set judge.guidelines")
@@ -289,12 +282,11 @@ def _tried(
 
 
 def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
-    configured, name = judge_settings(judging.config), judging.config.judge.model or ""
-    assert configured is not None
+    name = judging.config.judge.model or ""
     rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
 
     async def ask() -> list[str]:
-        async with hasty_judge(configured, judging.environ) as found:
+        async with _judge_of(judging.config, judging.environ) as found:
             asked = Judge(Desk(found, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
@@ -318,15 +310,13 @@ def _check_guard(judging: FileJudging, text: str) -> str:
 
 
 def _sheet(judging: FileJudging, text: str) -> Sheet:
-    configured, name = judge_settings(judging.config), judging.config.judge.model or ""
-    assert configured is not None
     settings = judging.evaluator(text).settings.judge
     assert settings is not None
     guidance = settings.guidance(registry()[METRIC], judging.agent)
-    items = planned()
+    name, items = judging.config.judge.model or "", planned()
 
     async def ask() -> CheckRun:
-        async with hasty_judge(configured, judging.environ) as found:
+        async with _judge_of(judging.config, judging.environ) as found:
             run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
             await run.run(items)
             return run

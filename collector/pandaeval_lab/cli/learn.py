@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,6 @@ from rich.text import Text
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
-from pandaeval_collector.cli._names import metric_names
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.labels.files import read_labels
@@ -33,6 +32,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
+from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -148,7 +148,14 @@ def _print(
         out.print(f"{many(verdicts, 'verdict')}, and none about a session (or a trace without one) among these runs")
         return
     head = ("agent", "of", "labels", "bad", "AUROC", "at equal length", "length alone", "calibration error")
-    out.print(table(head, list(_rows(outcomes)), on=out, title="Problems in runs that the model had not seen"))
+    rows = []
+    for runs, _, found in outcomes:
+        figures = ("-",) * 4
+        if found.same_length is not None:
+            alone = f"{found.baseline:.2f} ({found.baseline_name})"
+            figures = str(found.auroc), str(found.same_length), alone, f"{found.calibration_error:.3f}"
+        rows.append((runs.agent, runs.metric, str(found.labels), str(found.bad), *figures))
+    out.print(table(head, rows, on=out, title="Problems in runs that the model had not seen"))
     for runs, model, evidence in outcomes:
         name = runs.agent or "(no agent's name)"
         if model is None:
@@ -157,18 +164,3 @@ def _print(
             out.print(Text(f"{name}: would be written to {folder}"))
         else:
             out.print(Text(f"{name}: {written[runs.level, runs.agent]} (version {model.version})"))
-
-
-def _rows(outcomes: Iterable[tuple[LabelledRuns, Any, HeldOutFigures]]) -> Iterator[tuple[str, ...]]:
-    for runs, _, evidence in outcomes:
-        shown = evidence.same_length is not None
-        yield (
-            runs.agent,
-            runs.metric,
-            str(evidence.labels),
-            str(evidence.bad),
-            str(evidence.auroc) if shown else "-",
-            str(evidence.same_length) if shown else "-",
-            f"{evidence.baseline:.2f} ({evidence.baseline_name})" if shown else "-",
-            f"{evidence.calibration_error:.3f}" if shown else "-",
-        )

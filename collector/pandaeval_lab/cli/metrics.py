@@ -19,8 +19,6 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console, many, print_json, print_table, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -30,6 +28,7 @@ from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -48,7 +47,7 @@ def metrics(
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
-    resolved = resolve_config(config).config
+    resolved = config_with_trials(config)
     if cost:
         if name is not None:
             raise UserError(f"--cost tells what each metric takes: leave {name} out")
@@ -143,10 +142,13 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
 
 def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
     told = _told(metric)
+    threshold = f"{metric.threshold_for(bands):g}"
+    if callable(metric.threshold):
+        threshold += f" with the embedded model, {metric.threshold(None):g} where there is no table of its bands"
     facts = {
         "kind": f"`{metric.kind}`, version {metric.version}",
         "scale": told.pop("Scale", "0..1, 1 is best"),
-        "threshold": _threshold(metric, bands),
+        "threshold": threshold,
         "needs": metric.needs,
         "costs": _cost(metric),
         "unscored": ", ".join(f"`{why}`" for why in metric.whys),
@@ -170,13 +172,6 @@ def _told(metric: Metric[Any, Any]) -> dict[str, str]:
             found[name] = stated[1]
             text = text.replace(stated.group(), "")
     return {"text": re.sub(r"\n{3,}", "\n\n", text).strip(), **found}
-
-
-def _threshold(metric: Metric[Any, Any], bands: Bands | None) -> str:
-    default = f"{metric.threshold_for(bands):g}"
-    if callable(metric.threshold):
-        return f"{default} with the embedded model, {metric.threshold(None):g} where there is no table of its bands"
-    return default
 
 
 def _cost(metric: Metric[Any, Any]) -> str:
@@ -282,14 +277,13 @@ def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
         return print_json([asdict(row) for row in rows])
     out = console()
     heads = ("metric", "share", "µs a span", "asked", "µs a unit, median", "worst", "worst µs a span", "in trace")
-    out.print(table(heads, map(_cells, rows), on=out))
+    cells = []
+    for row in rows:
+        numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
+        asked = "" if row.units is None else f"{row.units:,}"
+        cells.append([row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""])
+    out.print(table(heads, cells, on=out))
     out.print(
         f"CPU time over {many(traces, 'trace')} and {many(spans, 'span')}; a unit is a trace, or the session of a "
         "session metric; what several metrics read is counted to the first."
     )
-
-
-def _cells(row: MetricCost) -> list[str]:
-    asked = "" if row.units is None else f"{row.units:,}"
-    numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
-    return [row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""]

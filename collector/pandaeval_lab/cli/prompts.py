@@ -14,10 +14,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
-from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._names import names_of
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.config import Config
 from pandaeval_collector.jobs import grouping, same_cause
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
@@ -28,6 +25,7 @@ from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -49,7 +47,7 @@ def prompts(
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
     """
-    settings = resolve_config(config).config
+    settings = config_with_trials(config)
     judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
     out = console()
     grouping = of_failures(settings.judge.language)
@@ -75,20 +73,15 @@ def prompts(
             raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
-        added = _added(settings, metric, filled)
+        added = Guidance()
+        if settings.judge.guidelines is not None and metric.rubrics:
+            held = adopted(read_guidelines(Path(settings.judge.guidelines)))
+            added = guidance(held, metric.key, metric.rubrics[-1].name, "" if filled is None else filled.agent)
         for rubric, text in sent(metric, filled, settings.judge.language, added):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
                 out.print(printable(text), soft_wrap=True)
-
-
-def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
-    """Returns the adopted guidelines for the metric, those for the trace's agent included."""
-    if settings.judge.guidelines is None or not metric.rubrics:
-        return Guidance()
-    held = adopted(read_guidelines(Path(settings.judge.guidelines)))
-    return guidance(held, metric.key, metric.rubrics[-1].name, "" if trace is None else trace.agent)
 
 
 def _first_trace(name: str) -> Trace:
@@ -183,12 +176,8 @@ class _Asked(Judge):
     """A judge that notes each question's data, and answers with placeholders."""
 
     def __init__(self, packed: Pack) -> None:
-        self._said_last = packed.last_said
+        self._pack = packed
         self.given: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def last_said(self) -> str:
-        return self._said_last
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         self.given[rubric.name] = given or {}

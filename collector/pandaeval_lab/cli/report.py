@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._config import StoreFolder, given, resolve_config
+from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._output import OutputFile, console, many, progress
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Where, parse_where
@@ -29,12 +29,10 @@ from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import Listed
 from pandaeval_collector.store.wanted import Wanted
+from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
-
-_LIMIT_S = 120.0
-"""Time limit of reading one page of the list: only the caller waits for it."""
+from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
 
 
 def report(
@@ -55,7 +53,7 @@ def report(
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
-    settings = resolve_config(config, given(store)).config
+    settings = config_with_trials(config, given(store))
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
         raise UserError(
@@ -64,7 +62,7 @@ def report(
             "`pandaeval evaluate FILE --format html`."
         )
     output = output or default_file(sys.stdout.isatty())
-    finder = Finder(folder, _LIMIT_S)
+    finder = Finder(folder, READ_LIMIT_S)
     try:
         with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
             told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
@@ -86,9 +84,6 @@ def _since_ms(text: str | None) -> int | None:
         raise UserError(f"--since {text}: {error}") from None
 
 
-_PAGE = 200
-
-
 def write_stored(
     finder: Finder,
     settings: Config,
@@ -106,7 +101,7 @@ def write_stored(
     read = traces = unreadable = 0
     sessions: dict[str, None] = {}
     with Report(total) as report:
-        for row in _rows(finder, wanted):
+        for row in stored_rows(finder, wanted):
             on_read(read, total)
             read += 1
             facts, status = row.facts, "error" if "error" in row.facts else "ok"
@@ -137,15 +132,6 @@ def write_stored(
         )
         size = report.write(out(), origin)
     return f"{many(len(sessions), 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
-
-
-def _rows(finder: Finder, wanted: Wanted) -> Iterator[Listed]:
-    """Yields the traces newest first, so that traces scored meanwhile are left out and none comes twice."""
-    page = finder.traces(wanted, worst_first=False, after=None, limit=_PAGE)
-    yield from page.rows
-    while page.next is not None:
-        page = finder.traces(wanted, worst_first=False, after=page.next, limit=_PAGE)
-        yield from page.rows
 
 
 def _nothing(finder: Finder, settings: Config, others: int) -> str:

@@ -13,7 +13,6 @@ from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import (
-    Api,
     ApiClient,
     LocalApi,
     Place,
@@ -106,7 +105,7 @@ def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
 
 @runs.command("watch")
 @at_collector
-def watch(run_id: _Id, format_: given.Format = "table", *, api: Api) -> None:
+def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
     with api:
         _wait(api, run_id, format_)

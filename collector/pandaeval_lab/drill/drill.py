@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
@@ -16,7 +16,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
-from pandaeval_lab.drill.tally import CopyOutcome, Tally
+from pandaeval_lab.drill.tally import Tally
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, FAULT
@@ -33,14 +33,6 @@ Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
 OnDone = Callable[[int, int], None]
 
 
-@dataclass(slots=True)
-class _Known:
-    """A run that was read: its session and what its metrics said."""
-
-    session: str
-    results: list[Result] = field(default_factory=list)
-
-
 @dataclass(slots=True, eq=False)
 class Judgeable:
     """A faulty copy that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what all
@@ -49,7 +41,7 @@ class Judgeable:
     fault: str
     subject: Subject
     planted: Planted
-    noticed: Mapping[str, bool] = field(default_factory=dict)
+    noticed: Collection[str] = ()
     results: Sequence[Result] = ()
 
 
@@ -73,7 +65,9 @@ class Drill:
         self._is_good, self._keep = good, keep
         self.kept: defaultdict[str, list[Judgeable]] = defaultdict(list)
         """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
-        self._runs: dict[str, _Known] = {}
+        self._session_of: dict[str, str] = {}
+        self._said: defaultdict[str, list[Result]] = defaultdict(list)
+        """What metrics say of each run that was read."""
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
         self._trace = lru_cache(_REMEMBERED)(self._read_again)
 
@@ -83,17 +77,16 @@ class Drill:
         for result in self._score(self._files, None):
             unit = result.unit
             if unit.level in ("trace", "turn"):
-                if unit.trace_id not in self._runs:
-                    session = unit.session_id or unit.trace_id
-                    self._runs[unit.trace_id] = _Known(session)
+                if unit.trace_id not in self._said:
+                    session = self._session_of[unit.trace_id] = unit.session_id or unit.trace_id
                     self._sessions[session].append(unit.trace_id)
-                self._runs[unit.trace_id].results.append(result)
-        good = {trace_id: run for trace_id, run in self._runs.items() if self._is_good(trace_id, run.session)}
-        chosen = sorted(id_ for id_, run in good.items() if not any(each.success is False for each in run.results))
+                self._said[unit.trace_id].append(result)
+        good = {id_: said for id_, said in self._said.items() if self._is_good(id_, self._session_of[id_])}
+        chosen = sorted(id_ for id_, said in good.items() if not any(each.success is False for each in said))
         Random(self._seed).shuffle(chosen)
-        tally = Tally(self._faults, len(self._runs), len(chosen))
-        for run in good.values():
-            tally.untouched(run.results)
+        tally = Tally(self._faults, len(self._said), len(chosen))
+        for said in good.values():
+            tally.untouched(said)
         total = len(chosen) * len(self._faults)
         done = 0
         for copies, refused in self._rounds(chosen, tally):
@@ -101,12 +94,11 @@ class Drill:
             for copy in copies:
                 results = found[copy.subject.trace.trace_id]
                 original = copy.subject.trace
-                before = self._runs[original.trace_id].results
-                outcome = CopyOutcome.of(original, before, results, copy.planted)
-                tally.faults[copy.fault].add(outcome)
+                before = self._said[original.trace_id]
+                noticed = tally.faults[copy.fault].add(original, before, results, copy.planted)
                 kept = self.kept[copy.fault]
                 if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
-                    copy.noticed, copy.results = outcome.noticed, results
+                    copy.noticed, copy.results = noticed, results
                     kept.append(copy)
             done += len(copies) + refused
             on_done(min(done, total), total)
@@ -121,9 +113,9 @@ class Drill:
         queues: dict[str, list[tuple[str, str]]] = {}
         for number, trace_id in enumerate(chosen):
             turned = names[number % len(names) :] + names[: number % len(names)]
-            queues.setdefault(self._runs[trace_id].session, [])[:0] = [(trace_id, name) for name in turned]
+            queues.setdefault(self._session_of[trace_id], [])[:0] = [(trace_id, name) for name in turned]
         traces = [self._trace(each) for each in chosen[:_OTHERS]]
-        others = [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
+        others = [(self._session_of[each.trace_id], each.output) for each in traces if each.output]
         while queues:
             copies: list[Judgeable] = []
             refused = 0
@@ -155,7 +147,7 @@ class Drill:
             return None
 
     def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
-        session = self._runs[trace_id].session
+        session = self._session_of[trace_id]
         of_session = self._sessions[session]
         before = of_session[: of_session.index(trace_id)]
         return Subject(
@@ -172,7 +164,7 @@ class Drill:
         trace = rebuilt(self._files.contents(trace_id)).trace
         if trace is None:
             raise LookupError(trace_id)
-        session = self._runs[trace_id].session
+        session = self._session_of[trace_id]
         return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
 
     def scored_again(
@@ -180,7 +172,7 @@ class Drill:
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
         """Yields each copy with what another way to score says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
-        sessions = {self._runs[each].session for each in originals}
+        sessions = {self._session_of[each] for each in originals}
         parts = [
             part for each in sessions for trace_id in self._sessions[each] for part in self._files.contents(trace_id)
         ]
@@ -189,7 +181,7 @@ class Drill:
         while waiting:
             first: dict[str, Judgeable] = {}
             for copy in waiting:
-                first.setdefault(self._runs[copy.subject.trace.trace_id].session, copy)
+                first.setdefault(self._session_of[copy.subject.trace.trace_id], copy)
             waiting = [copy for copy in waiting if copy not in first.values()]
             found = self._scored(first.values(), score)
             for copy in first.values():

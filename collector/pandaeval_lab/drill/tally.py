@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -21,39 +20,6 @@ _MOST_LINES, _LONGEST = 12, 400
 """An example shows so many lines, each of so many characters."""
 _END = 200
 """So many last characters of instructions are shown: rules are added at their end."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyOutcome:
-    """What metrics say of one faulty copy. ``noticed``: the metrics that fail it, each with whether it blames a span
-    that the fault touched; ``silent``: metrics that scored the original and give the copy no score; ``passed``: those
-    that still pass it."""
-
-    trace_id: str
-    what: str
-    noticed: Mapping[str, bool]
-    silent: tuple[str, ...]
-    passed: tuple[str, ...]
-    reasons: Mapping[str, str]
-    told: Callable[[], tuple[list[str], list[str]]]
-    """What the run told before and tells now, as far as it differs."""
-
-    @classmethod
-    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> CopyOutcome:
-        noticed: dict[str, bool] = {}
-        reasons: dict[str, str] = {}
-        for result in after:
-            if result.success is False:
-                named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
-                noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
-                reasons.setdefault(result.metric, result.finding.reason)
-        sure = {result.metric for result in before if result.outcome == "scored"}
-        still = {result.metric for result in after if result.outcome == "scored"}
-        passed = {result.metric for result in after if result.outcome == "scored" and result.success}
-        silent = tuple(sorted(sure - still))
-        still_passed = tuple(sorted(passed - {*noticed}))
-        told = partial(difference, original, planted.trace)
-        return cls(original.trace_id, planted.what, noticed, silent, still_passed, reasons, told)
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
@@ -110,26 +76,38 @@ class FaultTally:
         self.examples: list[dict[str, Any]] = []
         self._noticed = self._blamed = self._could_not_tell = 0
 
-    def add(self, outcome: CopyOutcome) -> None:
-        """Counts one copy."""
+    def add(self, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> set[str]:
+        """Counts one copy, by what metrics say of its original and of itself. Returns the metrics that fail it."""
+        noticed: dict[str, bool] = {}
+        """The metrics that fail it, each with whether it blames a span that the fault touched."""
+        reasons: dict[str, str] = {}
+        for result in after:
+            if result.success is False:
+                named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
+                noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
+                reasons.setdefault(result.metric, result.finding.reason)
+        scored = [result for result in after if result.outcome == "scored"]
+        sure = {result.metric for result in before if result.outcome == "scored"}
+        silent = sorted(sure - {result.metric for result in scored})
         self.n += 1
-        self._noticed += bool(outcome.noticed)
-        self._blamed += any(outcome.noticed.values())
-        self._could_not_tell += not outcome.noticed and bool(outcome.silent)
-        self.by_metric.update(outcome.noticed.keys())
-        self.silent.update(outcome.silent)
+        self._noticed += bool(noticed)
+        self._blamed += any(noticed.values())
+        self._could_not_tell += not noticed and bool(silent)
+        self.by_metric.update(noticed.keys())
+        self.silent.update(silent)
         if len(self.examples) < _EXAMPLES:
-            left, right = outcome.told()
+            left, right = difference(original, planted.trace)
             self.examples.append(
                 {
-                    "trace_id": outcome.trace_id,
-                    "what": outcome.what,
+                    "trace_id": original.trace_id,
+                    "what": planted.what,
                     "before": left,
                     "after": right,
-                    "reasons": dict(outcome.reasons),
-                    "passed": list(outcome.passed),
+                    "reasons": reasons,
+                    "passed": sorted({result.metric for result in scored if result.success} - {*noticed}),
                 }
             )
+        return {*noticed}
 
     @property
     def noticed(self) -> NoticedShare:

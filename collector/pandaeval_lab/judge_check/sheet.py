@@ -78,14 +78,14 @@ def _form(asked: Sequence[Reply]) -> Probe:
 def _canaries(asked: Sequence[Reply]) -> Probe:
     bands = {run.name: run.band for run in known_runs()}
     plain = [reply for reply in asked if reply.item.kind == PLAIN]
-    right = [reply for reply in plain if _within(reply.value, bands[reply.item.case])]
+    right = []
+    for reply in plain:
+        least, most = bands[reply.item.case]
+        if reply.value is not None and least <= reply.value <= most:
+            right.append(reply)
     wrong = dict.fromkeys(reply.item.case for reply in plain if reply not in right)
     note = f"out of their bands: {', '.join(wrong)}" if wrong else ""
     return _share("canaries", "Is it right about known runs?", len(right), len(plain), "verdicts", LEAST_RIGHT, note)
-
-
-def _within(value: float | None, band: tuple[float, float]) -> bool:
-    return value is not None and band[0] <= value <= band[1]
 
 
 def _discrimination(asked: Sequence[Reply]) -> Probe:
@@ -260,7 +260,10 @@ class Sheet:
             "calls": self.spent.calls,
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd,
-            "probes": [{name: _plain(value) for name, value in asdict(probe).items()} for probe in self.probes],
+            "probes": [
+                {name: None if value != value else value for name, value in asdict(probe).items()}  # not a number
+                for probe in self.probes
+            ],
             "runs": [
                 {
                     "name": name,
@@ -279,7 +282,3 @@ def sheet(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost)
     runs = {run.name: (run.band, said.get(run.name, [])) for run in known_runs()}
     failed = sum(bool(reply.failed) for reply in replies)
     return Sheet(model, planned, len(replies), failed, probes(replies), runs, spent)
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import orjson
@@ -88,7 +89,15 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     for k in ks:
         at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
         suite.append(SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power)))
-    return Figures(found, tuple(_of_case(case, k) for case in found.cases for k in ks), tuple(suite))
+    cases = []
+    for case, k in product(found.cases, ks):
+        n, c = case.n, case.c
+        of_at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
+        of_pow: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
+        label = assessment(of_at["plug_in"].value, of_pow["plug_in"].value) if n >= k else None
+        label = _sure(label, of_at["bayesian"], of_pow["bayesian"])
+        cases.append(CaseFigures(case, k, of_at, of_pow, *bounds(n, c, case.undetermined, k), label))
+    return Figures(found, tuple(cases), tuple(suite))
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
@@ -96,15 +105,6 @@ def conversation(case: CaseOutcomes) -> dict[str, Any]:
     interactions are; ``None`` while an undetermined one decides that."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
-
-
-def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
-    n, c = case.n, case.c
-    at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
-    power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
-    label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
-    label = _sure(label, at["bayesian"], power["bayesian"])
-    return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:

@@ -72,7 +72,7 @@ class FileWorkers:
         ahead: deque[tuple[Batch, asyncio.Task[bytes]]] = deque()
         for batch in batches:
             asked = self._loop.get_loop().create_task(self._understand(batch))
-            asked.add_done_callback(_heard)
+            asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # none may wait for it
             ahead.append((batch, asked))
             if len(ahead) > 2 * len(self._processes):
                 yield self._answered(*ahead.popleft())
@@ -98,9 +98,3 @@ class FileWorkers:
 
 async def _all(work: Iterable[Awaitable[None]]) -> None:
     await asyncio.gather(*work)
-
-
-def _heard(asked: asyncio.Task[bytes]) -> None:
-    """Takes note of an error that nobody may come to wait for, as another one has ended the replay."""
-    if not asked.cancelled():
-        asked.exception()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.scoring.cases.graders import CORRECT
-from pandaeval_collector.scoring.cases.matching import TrialMatcher, TrialTrace
-from pandaeval_collector.scoring.cases.trial import Trial
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
+from pandaeval_lab.cases.graders import CORRECT
+from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
+from pandaeval_lab.cases.matching import TrialMatcher, TrialTrace
+from pandaeval_lab.cases.trial import Trial
 from pandaeval_lab.passk.attempts import slim
 from pandaeval_lab.passk.figures import repeated
 from pandaeval_lab.replay.trace_files import TraceFiles

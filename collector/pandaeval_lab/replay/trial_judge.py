@@ -19,10 +19,11 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.runs.replay import batches
 from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
 from pandaeval_collector.scoring.evaluator.judged import provenance
+from pandaeval_lab.cases.graders import Grader
+from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
+from pandaeval_lab.cases.trial import Trial
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 
 _TRIES = 3

@@ -203,11 +203,12 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
     correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
-    graders = [
-        {**{key: each[key] for key in _KEYS}, "layer": _layer(each["metadata"]), "gates": each["metadata"]["gates"]}
-        for each in results
-        if each is not verdict
-    ]
+    graders = []
+    for each in results:
+        if each is not verdict:
+            about = each["metadata"]  # a plan's grader that had only the calls to read is about the actions
+            layer = "action" if about.get("basis") == "calls" else str(about["layer"])
+            graders.append({**{key: each[key] for key in _KEYS}, "layer": layer, "gates": about["gates"]})
     layers = {layer: _state([each for each in graders if each["layer"] == layer]) for layer in LAYERS}
     return {
         "trial": results[0]["metadata"]["trial"],
@@ -218,11 +219,6 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "graders": graders,
         "trace_ids": results[0]["metadata"]["traces"],
     }
-
-
-def _layer(about: Row) -> str:
-    """Returns the layer that a grader is about; ``action`` for a plan's grader that had only the calls to read."""
-    return "action" if about.get("basis") == "calls" else str(about["layer"])
 
 
 def _state(graders: Sequence[Row]) -> str:

@@ -25,8 +25,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
-from pandaeval_collector.scoring.cases import Case, Suite, Trial  # noqa: E402
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
+from pandaeval_lab.cases import Case, Suite, Trial  # noqa: E402
+from pandaeval_lab.cases.grading import TrialGrader  # noqa: E402
 from pandaeval_lab.replay.files import Input  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402

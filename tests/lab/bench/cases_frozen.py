@@ -29,15 +29,15 @@ import yaml  # noqa: E402
 from pandaeval_collector.analysis.rules._verbs import Nature, nature  # noqa: E402
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
-from pandaeval_collector.scoring.cases.files import (  # noqa: E402
+from pandaeval_collector.show.report.inspection import describe  # noqa: E402
+from pandaeval_lab.cases.files import (  # noqa: E402
     freeze,
     read_suite,
     to_yaml,
 )
-from pandaeval_collector.scoring.cases.matching import TrialMatcher  # noqa: E402
-from pandaeval_collector.scoring.cases.trial import Trial  # noqa: E402
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
-from pandaeval_collector.show.report.inspection import describe  # noqa: E402
+from pandaeval_lab.cases.grading import TrialGrader  # noqa: E402
+from pandaeval_lab.cases.matching import TrialMatcher  # noqa: E402
+from pandaeval_lab.cases.trial import Trial  # noqa: E402
 from pandaeval_lab.replay.files import Input  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402

@@ -1,4 +1,4 @@
-"""The front looks into no content, and loads nothing that does."""
+"""The front looks into no content, and loads nothing that does; no process of a collector loads the lab."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 NEVER = (
     *("pandaeval_otel.dialects", "pandaeval_otel.normal", "pandaeval_collector.analysis"),
     *("pandaeval_collector.scoring", "pandaeval_collector.judge", "numpy", "litellm", "mcp", "fastapi"),
+    "pandaeval_lab",
 )
 IMPORTS = """
 import sys
@@ -20,15 +21,41 @@ resolve_config(Path(sys.argv[1]), on_this_machine=True, apart=True)
 print(*sys.modules)
 """
 
+SCORING = """
+import sys
+from pathlib import Path
+import pandaeval_collector.pipeline.line.main, pandaeval_collector.app.line_setup
+import pandaeval_collector.app.judge_main, pandaeval_collector.app.reader_main, pandaeval_collector.runs.worker
+from pandaeval_collector.config import resolve
+from pandaeval_collector.runs.settings import live_evaluator
+live_evaluator(resolve(Path(sys.argv[1]), {}).config)
+print(*sys.modules)
+"""
+
 
 def test_what_the_front_imports_looks_into_no_content(tmp_path: Path) -> None:
     """Also where the configuration names metrics, which another process looks up."""
     file = tmp_path / "pandaeval.yaml"
     file.write_text("metrics: {enabled: [tool_loop]}")
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", IMPORTS, str(file)], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    loaded = ran.stdout.split()
+    loaded = _loaded(IMPORTS, file)
     assert "pandaeval_collector.pipeline.pipeline" in loaded
     assert [name for name in loaded if name.startswith(NEVER)] == []
+
+
+def test_no_process_of_a_collector_loads_the_lab(tmp_path: Path) -> None:
+    """Nor where a trial's metric is named: the line, the judge, the reader and a run know those of traces, turns and
+    sessions."""
+    file = tmp_path / "pandaeval.yaml"
+    file.write_text("metrics: {enabled: [tool_correctness, trial.exit_code, agent_reliability]}")
+    loaded = _loaded(SCORING, file)
+    assert "pandaeval_collector.scoring.metrics.trace.tool_loop" in loaded
+    assert [name for name in loaded if name.startswith("pandaeval_lab")] == []
+
+
+def _loaded(code: str, file: Path) -> list[str]:
+    """The modules that a process has after this code, which is given a configuration file."""
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(file)], capture_output=True, text=True, cwd=file.parent, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()

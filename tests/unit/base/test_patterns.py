@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.patterns import PatternError, compiled
-from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
+from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
 
 _ROOT = Path(__file__).parents[3]
 _FOR_EVER = r"^(\w+\.?)+@example\.org$"
@@ -37,7 +37,7 @@ def test_a_pattern_that_pythons_engine_never_ends_on_is_searched() -> None:
 @pytest.mark.parametrize(("keyword", "wrong"), [("pattern", 1), ("patternProperties", 0), ("additionalProperties", 1)])
 def test_a_schema_with_such_a_pattern_is_held_to(keyword: str, wrong: int) -> None:
     schema, value = _SCHEMAS[keyword]
-    imports = "from pandaeval_collector.scoring.cases.schemas import schema_errors"
+    imports = "from pandaeval_lab.cases.schemas import schema_errors"
     assert _ends(f"{imports}; print(len(schema_errors({schema!r}, {value!r})))") == str(wrong)
 
 

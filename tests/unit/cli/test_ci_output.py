@@ -13,8 +13,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cli._ci import add_summary, commands, wanted, write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary

@@ -15,6 +15,7 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
+from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 
 KEY = "trace.coherence"
@@ -321,7 +322,7 @@ def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, as
 def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: list[str]) -> None:
     summary = Summary()
     summary.agents_traces, summary.outcomes[given, "scored", ""] = 1, 1
-    said = unanswered(Config(), summary, ["end_state"])
+    said = unanswered(with_trials(Config()), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
 
 

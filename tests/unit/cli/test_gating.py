@@ -13,6 +13,7 @@ from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, gates, severity_gate, unanswered, with_groups
+from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 from support.results import CODE, result
 
@@ -24,7 +25,7 @@ NO_SESSION = (
 
 
 def config(**sections: Any) -> Config:
-    return Config.model_validate(sections)
+    return with_trials(Config.model_validate(sections))
 
 
 def summary(*results: Result, sessions: bool = True, agents_traces: int = 1) -> Summary:

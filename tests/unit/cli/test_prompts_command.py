@@ -12,7 +12,7 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
 from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.scoring.registry import GRADERS, registry
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 
@@ -28,7 +28,7 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     """In its very words: no line is broken to fit a window."""
     monkeypatch.setenv("COLUMNS", columns)
     shown = run()
-    for metric in registry().values():
+    for metric in registry((GRADERS,)).values():
         if metric.kind == "llm":
             assert f": {metric.name}, version {metric.version} ===" in shown
     assert ": task, version" in shown, "extractions are prompts too"
@@ -44,7 +44,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 
 def test_the_question_that_turns_share_by_default_is_shown(tmp_path: Path) -> None:
-    parts = tuple(each.part for each in registry().values() if each.part is not None)
+    parts = tuple(each.part for each in registry((GRADERS,)).values() if each.part is not None)
     ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric_of(parts))
     shown = run("turn")
     assert all(message["content"] in shown for message in ours)
@@ -66,7 +66,7 @@ def test_a_prompt_is_filled_with_a_trace() -> None:
 def test_all_that_is_sent_is_shown() -> None:
     """The messages, the schema that goes with them, and what is sent after a reply that does not hold."""
     shown = run()
-    for metric in registry().values():
+    for metric in registry((GRADERS,)).values():
         for rubric in metric.rubrics:
             ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric)
             assert all(message["content"] in shown for message in ours), rubric.name

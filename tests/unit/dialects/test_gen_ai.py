@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.gen_ai import DIALECT
 from pandaeval_otel.model import (
@@ -24,6 +25,7 @@ from pandaeval_otel.model import (
     Usage,
 )
 from pandaeval_otel.model.raw import STATUS_ERROR, RawEvent, RawLog, RawSpan, Resource, Scope
+from pandaeval_otel.normal.spans import _complete
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 BRIEF = Message("system", (Text("Be brief."),))
@@ -544,6 +546,42 @@ def test_reasoning_in_an_attribute_of_its_own() -> None:
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}]}]
     found = read({**CHAT, "gen_ai.output.messages": answer, "gen_ai.content.reasoning": "Need live data"})
     assert found.output == (Message("assistant", (Reasoning("Need live data"), Text("Rain."))),)
+
+
+_LONG = "You help people who want to travel by ferry."
+_TALKS: tuple[Any, ...] = (
+    None,
+    "<elided>",
+    "Where is my parcel?",
+    json.dumps([{"role": "user", "parts": [{"type": "text", "content": _LONG}]}]),
+    json.dumps({"messages": [{"role": "system", "content": _LONG}, {"role": "user", "content": "Oslo?"}]}),
+    json.dumps({"messages": [{"role": "user", "content": _LONG}]})[:-9],
+    '[{"role":"user","parts":' + "[" * 70 + "]" * 70 + "}]",
+    [{"role": "system", "content": _LONG}],
+)
+
+
+@pytest.mark.parametrize("given", _TALKS)
+@pytest.mark.parametrize("made", _TALKS)
+@pytest.mark.parametrize("operation", ["chat", "invoke_agent", "retrieval", "chain"])
+@pytest.mark.parametrize("system", [None, _LONG])
+def test_what_others_said_is_left_out_and_nothing_else(
+    given: Any, made: Any, operation: str, system: str | None
+) -> None:
+    attributes = {semconv.OPERATION: operation, semconv.PROMPT_OLD: given, semconv.COMPLETION_OLD: made}
+    span = RawSpan("a" * 32, "b" * 16, attributes=attributes)
+    others = (Message("user", (Text("asked"),)),)
+
+    def said() -> Reading:
+        return Reading(input=others, output=others, system=system)
+
+    whole, rest = DIALECT.read(span, ()), DIALECT.read_rest(span, (), said())
+    assert whole is not None
+    assert rest is not None
+    one, other = said(), said()
+    _complete(one, whole)
+    _complete(other, rest)
+    assert one == other
 
 
 # --- 0.1.0 of the conventions' own repository ------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import echo_code, messages, response_format
 from pandaeval_collector.judge.reply import read_reply
 from pandaeval_collector.runs.counting import CountingCaller, counter
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.scoring.registry import GRADERS, registry
 from support.judged import trace
 
 _GIVEN = {
@@ -22,7 +22,7 @@ _GIVEN = {
 def test_its_answer_to_every_question_is_a_verdict() -> None:
     packed = pack(trace(), b"secret")
     caller = CountingCaller({})
-    rubrics = [rubric for metric in registry().values() if metric.kind == "llm" for rubric in metric.rubrics]
+    rubrics = [rubric for metric in registry((GRADERS,)).values() if metric.kind == "llm" for rubric in metric.rubrics]
     assert len(rubrics) > 5
     for rubric in rubrics:
         call = ModelCall("m", messages(packed, rubric, _GIVEN), rubric.max_tokens, response_format(rubric))

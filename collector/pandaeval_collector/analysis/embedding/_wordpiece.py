@@ -37,18 +37,18 @@ def _instead(found: re.Match[str]) -> str:
 
 class Pieces(dict[str, bytes]):
     """Maps a word to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` words of at most ``longest``
-    characters. ``vocabulary``: number by piece."""
+    characters. ``numbered`` turns a piece's number in the ``vocabulary`` into the one returned."""
 
     longest = 1 << 30
     words: Callable[[str], list[str]]
     """Splits a text into words."""
 
-    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+    def __init__(self, vocabulary: Mapping[str, int], numbered: Callable[[int], int] = int) -> None:
         super().__init__()
-        self.vocabulary = vocabulary
+        self._vocabulary, self._numbered = vocabulary, numbered
 
     def __missing__(self, word: str) -> bytes:
-        numbers = self.split(word)
+        numbers = [self._numbered(number) for number in self.split(word)]
         pieces = pack(f"={len(numbers)}i", *numbers)
         if len(word) <= self.longest:
             if len(self) >= CACHED_WORDS:
@@ -79,10 +79,10 @@ class WordPiece(Pieces):
         while start < len(word):
             prefix = "##" if start else ""
             ends = range(len(word), start, -1)
-            end = next((end for end in ends if prefix + word[start:end] in self.vocabulary), None)
+            end = next((end for end in ends if prefix + word[start:end] in self._vocabulary), None)
             if end is None:
                 return ()
-            pieces.append(self.vocabulary[prefix + word[start:end]])
+            pieces.append(self._vocabulary[prefix + word[start:end]])
             start = end
         return tuple(pieces)
 
@@ -104,16 +104,13 @@ FEWEST_WORDS = 4
 LEAST_LATIN = 0.5
 
 # Those of other languages' words that are English ones, too (in, die, on, was, so), stand here as English or nowhere.
-_ENGLISH = frozenset(
-    """
+_ENGLISH_WORDS = """
     the and you your that with from this are have has had not what can how it its they their there which when who why
     been would could should please if then than because about any some these those were be is of to for or but at by my
     we our us he she his her him them do does did will i an in on as was so no yes all may must also more other only
     such into out up just like need help here let know get want where each while between without
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-_OTHER = frozenset(
     """
+_OTHER_WORDS = """
     der das und ist nicht ein eine einen einer dem den von mit auf ich sie wir zu auch sich wie bei oder wenn
     le les des et est une dans pour vous que qui sur pas ce cette avec sont aux nous mais votre je du ne
     el los las una del por para con su se es lo como pero esta este sus al hay mi muy
@@ -123,27 +120,45 @@ _OTHER = frozenset(
     och att det som pa av inte jag ar till med den har ikke og til vi er
     nie sie jest na ze ve bir bu icin ile yang dan untuk dengan tidak ini
     va cua khong la cho si de nu este pentru
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
+    """
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
+_OTHER = frozenset(_OTHER_WORDS.split())
+
+_ONE, _KNOWN, _FOREIGN, _POINTS = 1, 1 << 16, 1 << 32, 1 << 48
+"""One word's part of a packed sum: words, known words, words of other scripts, and points + 1 per word."""
+_MASK = (1 << 16) - 1
 
 
-def known_english(vocabulary: Mapping[str, int], text: str) -> KnownShare:
-    """Returns how much of a text is known to a model that knows only English. ``vocabulary``: place by piece."""
-    count = known = foreign = points = 0
-    for word in words(text[:READ]):
+class English(dict[str, int]):
+    """Maps a word to its contribution to :meth:`known`; caches at most ``CACHED_WORDS`` words. ``vocabulary``: place by
+    piece."""
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= CACHED_WORDS:
+            self.clear()
         if (len(word) == 1 and word.isascii()) or any(sign.isdigit() for sign in word):
-            continue  # letters, numbers and codes are of no language
-        count += 1
-        if word[0] > "\u024f":
-            foreign += 1
-            continue
-        own = 2 if word in _ENGLISH else -1 if word in _OTHER else vocabulary.get(word, COMMON) < COMMON
-        known += own > 0
-        points += own
-    if count == 0:
-        return ALL_KNOWN
-    if foreign > count * (1 - LEAST_LATIN):
-        return KnownShare(known / count, f"{foreign / count:.0%} of its words are in another script than Latin")
-    if count < FEWEST_WORDS or points >= LEAST * count:
-        return KnownShare(known / count)
-    return KnownShare(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")
+            found = 0  # letters, numbers and codes are of no language
+        elif word[0] > "\u024f":
+            found = _ONE + _FOREIGN + _POINTS
+        else:
+            points = 2 if word in _ENGLISH else -1 if word in _OTHER else self._vocabulary.get(word, COMMON) < COMMON
+            found = _ONE + (points > 0) * _KNOWN + (points + 1) * _POINTS
+        self[word] = found
+        return found
+
+    def known(self, text: str) -> KnownShare:
+        """Returns how much of a text is known to a model that knows only English."""
+        total = sum(map(self.__getitem__, words(text[:READ])))
+        count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
+        if count == 0:
+            return ALL_KNOWN
+        if foreign > count * (1 - LEAST_LATIN):
+            return KnownShare(known / count, f"{foreign / count:.0%} of its words are in another script than Latin")
+        points = (total >> 48) - count
+        if count < FEWEST_WORDS or points >= LEAST * count:
+            return KnownShare(known / count)
+        return KnownShare(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")

@@ -7,13 +7,14 @@ negation do not count: a sense of the subject, not of the truth.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, without_argument
-from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder
-from pandaeval_collector.analysis.embedding._wordpiece import Pieces, WordPiece, known_english
+from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
+from pandaeval_collector.analysis.embedding._wordpiece import English, Pieces, WordPiece
 
 SCHEME = "embedded"
 # Measured on pairs of requests and answers: labelled runs, recordings, and topics written for it.
@@ -26,13 +27,17 @@ class EmbeddedEmbedder(DistilledEmbedder):
     id = "embedded-1"
     bands: Bands | None = BANDS
 
-    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int]) -> Pieces:
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
         """Returns BERT's pieces."""
-        return WordPiece(numbers)
+        return WordPiece(numbers, table.place)
+
+    @cached_property
+    def _english(self) -> English:
+        return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
         """Returns how much of a text is known; a text that is not English is not."""
-        return known_english(self.model[2].vocabulary, text)
+        return self._english.known(text)
 
 
 def open(argument: str) -> Embedder:

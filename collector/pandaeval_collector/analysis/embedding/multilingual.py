@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, _wordpiece, without_argument
-from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder
+from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
 
 # Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
 LONGEST_CACHED = 24
@@ -51,8 +51,8 @@ class Unigram(_wordpiece.Pieces):
     longest = LONGEST_CACHED
     words = staticmethod(words)
 
-    def __init__(self, vocabulary: Mapping[str, int], costs: bytes) -> None:
-        super().__init__(vocabulary)
+    def __init__(self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int) -> None:
+        super().__init__(vocabulary, numbered)
         self._costs = costs
 
     def split(self, word: str) -> list[int]:
@@ -65,7 +65,7 @@ class Unigram(_wordpiece.Pieces):
             if base + UNKNOWN_COST < best[start + 1]:
                 best[start + 1], last[start + 1] = base + UNKNOWN_COST, (start, -1)
             for end in range(start + 1, min(length, start + LONGEST_PIECE) + 1):
-                number = self.vocabulary.get(word[start:end])
+                number = self._vocabulary.get(word[start:end])
                 if number is not None and base + self._costs[number] < best[end]:
                     best[end], last[end] = base + self._costs[number], (start, number)
         pieces: list[int] = []
@@ -100,9 +100,9 @@ class MultilingualEmbedder(DistilledEmbedder):
     id = "multilingual-1"
     bands: Bands | None = BANDS
 
-    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int]) -> Unigram:
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Unigram:
         """Returns the pieces of the unigram model."""
-        return Unigram(numbers, held["costs"].tobytes())
+        return Unigram(numbers, held["costs"].tobytes(), table.place)
 
     def known(self, text: str) -> KnownShare:
         """Judges by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the

@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.embedding import (
     unit_rows,
     without_argument,
 )
-from pandaeval_collector.analysis.embedding._wordpiece import known_english
+from pandaeval_collector.analysis.embedding._wordpiece import English
 from pandaeval_collector.base.errors import installation
 
 SCHEME = "onnx-minilm"
@@ -40,7 +40,7 @@ class OnnxMiniLmEmbedder:
     def __init__(self, session: Any, tokenizer: Any) -> None:
         self._session = session
         self._tokenizer = tokenizer
-        self._vocabulary = tokenizer.get_vocab()
+        self._english = English(tokenizer.get_vocab())
         self._inputs = {node.name for node in session.get_inputs()}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -59,7 +59,7 @@ class OnnxMiniLmEmbedder:
 
     def known(self, text: str) -> KnownShare:
         """Returns how much of a text is known; a text that is not English is not."""
-        return known_english(self._vocabulary, text)
+        return self._english.known(text)
 
 
 def open(argument: str) -> Embedder:

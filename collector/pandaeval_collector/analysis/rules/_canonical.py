@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -162,6 +162,19 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
         return _spell(plain or {})
     except ValueError:
         return None
+
+
+def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
+    """Returns the texts in each call's arguments, a quick key that is equal for all spellings of equal arguments
+    (defaults apart). Texts of several lines are left out."""
+    found = []
+    for call in calls:
+        texts: set[str] = set()
+        for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
+            if isinstance(value, str) and not in_arguments(str(key)) and "\n" not in (text := value.strip()) and text:
+                texts.add(" ".join(text.split()).replace("'", '"'))
+        found.append(frozenset(texts))
+    return found
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:

@@ -19,19 +19,29 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
 
-def delegations(spans: Sequence[Span]) -> tuple[dict[str, str], set[str]]:
+def contexts(spans: Sequence[Span]) -> dict[str, str]:
     """Maps each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
-    outermost agents. Also returns the ids of the tool spans in which an agent worked: the nearest one above each agent.
+    outermost agents.
 
     An agent that was started as a tool knows nothing of others that were started so, even of its own name.
     """
+    tools = _tools_above(spans)
+    by_id = {span.span_id: span for span in spans if tools}
+    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
+
+
+def delegating(spans: Sequence[Span]) -> set[str]:
+    """Returns the ids of the tool spans in which an agent worked: the nearest one above each agent."""
+    tools = _tools_above(spans)
+    return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
+
+
+def _tools_above(spans: Sequence[Span]) -> dict[str, str]:
+    """Maps each span id to the nearest tool call above it; nothing where no agent worked inside any, as mostly."""
     by_id = {span.span_id: span for span in spans}
-    inner = [span for span in spans if span.kind is Kind.AGENT and span.parent_id in by_id]
-    if not inner:
-        return {}, set()
-    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
-    inside = _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
-    return inside, {tools[span.parent_id] for span in inner if tools[span.parent_id]}
+    if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
+        return {}
+    return _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
@@ -98,19 +108,17 @@ class Visits:
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
-    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
-    ``wasted``: of the later ones that brought nothing new. Of two agents that hand a run to and fro ``visits`` are
-    those of all rounds, and the calls are those that handed over."""
+class PingPong:
+    """Two agents that hand a run to and fro, ``rounds`` >= 2 times. ``visits``: of all rounds; ``members`` and
+    ``wasted``: indexes of the calls that handed over, in all rounds and in those after the first."""
 
-    kind: str
     rounds: int
+    visits: tuple[Visit, ...]
     members: tuple[int, ...]
     wasted: tuple[int, ...]
-    visits: tuple[Visit, ...] = ()
 
 
-def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
+def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingPong]:
     """Finds runs of visits that alternate between two agents, in which from the second round on no visit brought
     anything.
 
@@ -133,7 +141,7 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle
                 if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < at
             )
             wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
-            found.append(Cycle("ping_pong", (at - first) // 2, members, wasted, tuple(visits[first:at])))
+            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), members, wasted))
         first = at - 1
     return found
 
@@ -182,6 +190,17 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
 
 _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
+    ``wasted``: of the later ones that brought nothing new."""
+
+    kind: str
+    rounds: int
+    members: tuple[int, ...]
+    wasted: tuple[int, ...]
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:

@@ -30,7 +30,7 @@ from pandaeval_collector.analysis.rules._code_runs import (
 )
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._repeats import Step
-from pandaeval_collector.analysis.rules._verbs import Nature, runs_code
+from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
@@ -39,6 +39,8 @@ UNSEEN = 0.05
 """A result with at most this share of unseen content brings nothing new."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
 """The share of the shorter request's words that the other must have; and that if both found nothing."""
+_MANY = 32
+"""Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
 _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
 _SUBJECTS = 48
@@ -142,6 +144,23 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
             continue
         if _may_be_another(step.call, step.nature):
             _place(step, step.signature, subjects)
+
+
+def may_reword(calls: Sequence[ToolCall]) -> bool:
+    """Returns whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
+    times = Counter([call.name for call in calls])
+    groups: dict[tuple[str, str], list[_Request]] = {}
+    for call in calls:
+        if times[call.name] < _LEAST_CALLS or not answered(call):
+            continue
+        if not _may_be_another(call, nature(call.name)):
+            continue
+        request, fixed = _asked(call.arguments)
+        earlier = groups.setdefault((call.name, fixed), [])
+        if len(earlier) >= _MANY or request.alike(earlier, _ALIKE):
+            return True
+        earlier.append(request)
+    return False
 
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:

@@ -58,10 +58,13 @@ VIEWING = frozenset(
     "page scroll up down left right next previous prev back forward top bottom go view zoom".split()  # noqa: SIM905
 )
 """Words of tools that show another part of a page."""
-_COMPUTING = frozenset({"calc", "calculator", "calculate", "calculation", "compute", "arithmetic", "math", "maths"})
-_THINK = frozenset({"think", "thinking", "thought", "reflect", "sequentialthinking"})
-_ENDING = frozenset({"end", "finish", "finalize", "hangup", "complete", "done", "terminate", "conclude"})
-_SPEAKING = frozenset({"reply", "respond", "answer", "say", "speak", "send", "post", "message"})
+COMPUTING = frozenset({"calc", "calculator", "calculate", "calculation", "compute", "arithmetic", "math", "maths"})
+WAIT = frozenset({"wait", "sleep", "await", "poll"})
+WAIT_ALONE = frozenset({"pause", "delay", "backoff"})
+THINK = frozenset({"think", "thinking", "thought", "reflect", "sequentialthinking"})
+ENDING = frozenset({"end", "finish", "finalize", "hangup", "complete", "done", "terminate", "conclude"})
+SPEAKING = frozenset({"reply", "respond", "answer", "say", "speak", "send", "post", "message"})
+ASKING = frozenset({"ask", "request", "prompt", "confirm"})
 
 
 class Nature(Enum):
@@ -89,14 +92,10 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
     namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,
     ``get_or_create`` and ``check_in`` do not), and a noun that asks for facts reads too (``order_status``).
     """
-    words = _words(name)
-    if words and (words[0] in ("wait", "sleep", "await", "poll") or words in (("pause",), ("delay",), ("backoff",))):
-        return Nature.WAITING
-    if words and (words[0] in _THINK or any(word.endswith("thinking") for word in words)):
-        return Nature.THINKING
-    if words and _hands_over(words):
-        return Nature.HAND_OVER
-    return Nature.CHANGING if (_writes(words) if read_only is None else not read_only) else Nature.READING
+    by_name = _by_name(name)
+    if read_only is None or by_name not in (Nature.READING, Nature.CHANGING):
+        return by_name
+    return Nature.READING if read_only else Nature.CHANGING
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +119,7 @@ def only_looks(name: str) -> bool:
 def computes(name: str) -> bool:
     """Whether a tool calculates (``calculator-server-sub``, ``compute_mean``)."""
     words = tuple(word.lower() for word in _WORD.findall(name))
-    return not _COMPUTING.isdisjoint(words) and not _goes_on_to_write(words)
+    return not COMPUTING.isdisjoint(words) and not _goes_on_to_write(words)
 
 
 @lru_cache(maxsize=4096)
@@ -136,12 +135,24 @@ def ends_run(name: str) -> bool:
     words = _words(name)
     if not words:
         return False
-    if _hands_over(words) or words[0] in _ENDING:
+    if _hands_over(words) or words[0] in ENDING:
         return True
-    if words[0] in _SPEAKING and (len(words) == 1 or not {"user", "customer", "message", "reply"}.isdisjoint(words)):
+    if words[0] in SPEAKING and (len(words) == 1 or not {"user", "customer", "message", "reply"}.isdisjoint(words)):
         return True
-    asks = words[0] in ("ask", "request", "prompt", "confirm")
-    return asks and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
+    return words[0] in ASKING and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
+
+
+def _by_name(name: str) -> Nature:
+    words = _words(name)
+    if not words:
+        return Nature.READING
+    if words[0] in WAIT or (words[0] in WAIT_ALONE and len(words) == 1):
+        return Nature.WAITING
+    if words[0] in THINK or any(word.endswith("thinking") for word in words):
+        return Nature.THINKING
+    if _hands_over(words):
+        return Nature.HAND_OVER
+    return Nature.CHANGING if _writes(words) else Nature.READING
 
 
 def _writes(words: tuple[str, ...]) -> bool:

@@ -18,12 +18,34 @@ from pandaeval_otel.model import Trace
 
 # Whether a user's message asks for what was said before: again, in a second version, with more to it, in spite of the
 # answer, or because nothing came yet.
+_BY_SIGN = {
+    "again": "again",
+    "e more": "once more|one more time",
+    "repeat": r"repeat(?: (?:it|that|this))?",
+    **{f"re{word}": f"re{word}" for word in ("send", "check", "confirm", "phrase", "state")},
+    "re-": r"re-(?:send|check|confirm|phrase|state)",
+    "double": "double[- ]check",
+    "i said": "as i said|like i said",
+    "still": "still|are you still there",
+    "hello?": r"hello\?",
+    "you there": "are you there",
+    **{word: word for word in ("instead", "actually", "another", "changed my mind", "also", "as well", "in addition")},
+    "anyway": "anyways?",
+    **{words: words for words in ("any way", "at least", "are you sure")},
+    "reconsider": r"reconsider\w*",
+    "exception": "(?:an|any) exceptions?",
+    "nochmal": "nochmals?",
+    "wiederhol": r"wiederhol\w*",
+    "encore": "encore(?: une fois)?",
+    "repit": r"repit\w*",
+    "ripet": r"ripet\w*",
+    **{words: words for words in ("noch einmal", "immer noch", "stattdessen", "toujours", "otra vez", "de nuevo")},
+    **{words: words for words in ("en cambio", "di nuovo", "ancora", "de novo", "ainda")},
+}
+"""ASCII patterns, each under a lower-case text that all its matches contain."""
+_SIGNS = tuple(_BY_SIGN)
 _AGAIN = re.compile(
-    r"\b(?:again|once more|one more time|repeat(?: (?:it|that|this))?|re-?(?:send|check|confirm|phrase|state)"
-    r"|double[- ]check|as i said|like i said|still|are you still there|hello\?|are you there|instead|actually|another"
-    r"|changed my mind|also|as well|in addition|anyways?|any way|at least|are you sure|reconsider\w*"
-    r"|(?:an|any) exceptions?|nochmals?|wiederhol\w*|noch einmal|immer noch|stattdessen|encore(?: une fois)?|toujours"
-    r"|répét\w*|plutôt|repit\w*|otra vez|de nuevo|en cambio|todavía|ripet\w*|di nuovo|ancora|de novo|ainda)\b"
+    rf"\b(?:{'|'.join(_BY_SIGN.values())}|répét\w*|plutôt|todavía)\b"
     r"|再度|もう一度|再び|还是|再(?:说|来|发)?一[遍次]|다시|ещё раз|снова|повтор",
     re.IGNORECASE,
 )
@@ -35,7 +57,12 @@ def asks_again(trace: Trace) -> bool:
     """Whether the trace's last message of a user asks for a repeat or a second version, adds to what it asked, or
     presses for it."""
     said = trace.turns[-1].user if trace.turns else trace.input
-    return bool(said) and _AGAIN.search(str(said)[-_LONGEST:]) is not None
+    if not said:
+        return False
+    asked = str(said)[-_LONGEST:]
+    if asked.isascii() and not any(map(asked.lower().__contains__, _SIGNS)):
+        return False  # as mostly, told in a tenth of the time that the search takes
+    return _AGAIN.search(asked) is not None
 
 
 _MOST_VALUES, _SHORTEST = 64, 3

@@ -36,11 +36,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
-from pandaeval_collector.analysis.rules._cycles import Visits, delegations, find_cycles, find_ping_pong
+from pandaeval_collector.analysis.rules._cycles import (
+    Cycle,
+    PingPong,
+    Visits,
+    contexts,
+    delegating,
+    find_cycles,
+    find_ping_pong,
+)
 from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
-from pandaeval_collector.analysis.rules._rewording import mark_rewordings
+from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
@@ -174,42 +182,28 @@ def tool_loop(trace: Trace) -> ToolLoop:
             [*enumerate(trace.tool_calls), *((-1, run) for run in written)], key=lambda each: each[1].start_ns
         )
         trace, numbers = replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
-    calls = trace.tool_calls
-    if len({call.name for call in calls}) == len(calls) and len({span.agent_name for span in trace.spans} - {""}) < 2:
-        return ToolLoop(len(calls), unseen=_unseen(trace))  # as mostly: no call was made twice, no agent hands over
+    if not _may_loop(trace):
+        return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
     visits = Visits(trace)
     timeline = Timeline(trace)
     steps = _steps(trace, timeline, visits)
     mark_rewordings(steps)
     mark_repeats(steps)
-    cycles = [*find_cycles(steps), *find_ping_pong(visits.all, steps)]
-    wasted = {index for cycle in cycles for index in cycle.wasted}
+    cycles = find_cycles(steps)
+    rallies = find_ping_pong(visits.all, steps)
+    wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
+    calls = trace.tool_calls
     # Of calls the time from the end of the one before the first repetition to the end of the last one, in ns.
-    times = [
-        (cycle.visits[2].start_ns, cycle.visits[-1].end_ns)
-        if cycle.visits
-        else (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)
-        for cycle in cycles
+    parts = [
+        (_loop(cycle, calls), (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)) for cycle in cycles
     ]
-    spent = merged(times)
+    parts += [(_loop(rally, calls), (rally.visits[2].start_ns, rally.visits[-1].end_ns)) for rally in rallies]
+    spent = merged(time for _, time in parts)
     return ToolLoop(
         calls=len(calls),
         repeated=tuple(numbers[index] for index in sorted(wasted) if numbers[index] >= 0),
         written=sum(numbers[index] < 0 for index in wasted),
-        cycles=tuple(
-            LoopCycle(
-                kind=cycle.kind,
-                rounds=cycle.rounds,
-                tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
-                span_ids=tuple(calls[index].span_id for index in cycle.members)
-                or tuple(visit.first_span_id for visit in cycle.visits),
-                wasted_calls=len(cycle.wasted),
-                seconds=_seconds([time]),
-                tokens=timeline.tokens(*time),
-                agents=tuple(visit.agent for visit in cycle.visits[:2]),
-            )
-            for cycle, time in zip(cycles, times, strict=True)
-        ),
+        cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
         seconds=_seconds(spent),
         tokens=sum(timeline.tokens(*time) for time in spent),
         unseen=_unseen(trace),
@@ -236,11 +230,27 @@ def _unseen(trace: Trace) -> int:
     return blind + sum(count for count in silent.values() if count > 1)
 
 
+def _may_loop(trace: Trace) -> bool:
+    """Returns whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
+    runs have neither."""
+    if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
+        return True
+    calls = trace.tool_calls
+    if len({call.name for call in calls}) == len(calls):
+        return False
+    defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
+    if not defaults and len({*zip([call.name for call in calls], rough_arguments(calls), strict=True)}) == len(calls):
+        return may_reword(calls)
+    spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
+    return len(spelled) < len(calls) or may_reword(calls)
+
+
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     tools: dict[str, ToolDefinition] = {}
     for tool in trace.tools:
         tools.setdefault(tool.name, tool)
-    inside, given_on = delegations(trace.spans)
+    inside = contexts(trace.spans)
+    given_on = delegating(trace.spans)
     defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
     asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     steps: list[Step] = []
@@ -269,6 +279,18 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 def _takes_none(tool: ToolDefinition | None) -> bool:
     """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
+
+
+def _loop(found: Cycle | PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
+    visits = found.visits if isinstance(found, PingPong) else ()
+    return LoopCycle(
+        kind="ping_pong" if isinstance(found, PingPong) else found.kind,
+        rounds=found.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in found.members)),
+        span_ids=tuple(calls[index].span_id for index in found.members) or tuple(at.first_span_id for at in visits),
+        wasted_calls=len(found.wasted),
+        agents=tuple(visit.agent for visit in visits[:2]),
+    )
 
 
 def _seconds(intervals: Sequence[tuple[int, int]]) -> float:

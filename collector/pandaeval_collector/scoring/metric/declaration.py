@@ -106,8 +106,8 @@ class Metric(Generic[S, C]):
     :class:`pandaeval_otel.model.Trace` and a :class:`TraceContext`; ``turn``: a
     :class:`pandaeval_collector.judge.turns.TurnView` and a :class:`TurnContext`; ``session``: a :class:`SessionView`
     and a :class:`SessionContext`, or, with kind ``llm``, a :class:`pandaeval_collector.judge.turns.Conversation` once
-    the session closes; ``trial``: a :class:`pandaeval_collector.scoring.cases.Trial` and a
-    :class:`pandaeval_collector.scoring.cases.TrialContext`.
+    the session closes; ``trial``: a :class:`pandaeval_lab.cases.Trial` and a
+    :class:`pandaeval_lab.cases.TrialContext`.
 
     Making one raises ``ValueError`` for what could not be run.
     """

@@ -66,7 +66,10 @@ class BoundedAnswers:
                     async with asyncio.timeout(self._longest_s):
                         if heads:
                             await send(heads.pop())
-                        await _in_pieces(body, message.get("more_body", False), send)
+                        for start in range(0, max(1, len(body)), _PIECE):
+                            more = message.get("more_body", False) or start + _PIECE < len(body)
+                            piece = body[start : start + _PIECE]
+                            await send({"type": "http.response.body", "body": piece, "more_body": more})
             except TimeoutError:  # the server hangs up on a client whose answer was not finished
                 ended = True
 
@@ -92,9 +95,3 @@ class BoundedAnswers:
             if not self._bodies[key]:
                 del self._bodies[key]
                 self._held -= len(body)
-
-
-async def _in_pieces(body: bytes, more: bool, send: Send) -> None:
-    for start in range(0, max(1, len(body)), _PIECE):
-        more_body = more or start + _PIECE < len(body)
-        await send({"type": "http.response.body", "body": body[start : start + _PIECE], "more_body": more_body})

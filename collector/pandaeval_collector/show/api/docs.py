@@ -56,8 +56,8 @@ def reference_page() -> str:
     return "\n".join([_HEAD, "## Operations", *_operations(told), "", "## Objects", *_objects(told), ""])
 
 
-def _operations(told: Mapping[str, Any]) -> Iterator[str]:
-    for path, methods in told["paths"].items():
+def _operations(document: Mapping[str, Any]) -> Iterator[str]:
+    for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield f"\n### {method.upper()} {path}\n"
             yield f"{operation['summary']}."
@@ -72,14 +72,11 @@ def _operations(told: Mapping[str, Any]) -> Iterator[str]:
             yield f"\nAnswers: {', '.join(answers)}; {others}."
             if parameters := operation.get("parameters"):
                 yield "\n| parameter | value | default | meaning |\n|---|---|---|---|"
-                yield from (_parameter(each) for each in parameters)
-
-
-def _parameter(each: Mapping[str, Any]) -> str:
-    schema = each["schema"]
-    default = "" if schema.get("default") is None else f"`{schema['default']}`"
-    place = "in the path" if each["in"] == "path" else ""
-    return f"| `{each['name']}` | {_type(schema)} | {default} | {_cell(each.get('description', place))} |"
+                for each in parameters:
+                    schema, place = each["schema"], "in the path" if each["in"] == "path" else ""
+                    default = "" if schema.get("default") is None else f"`{schema['default']}`"
+                    told = _cell(each.get("description", place))
+                    yield f"| `{each['name']}` | {_type(schema)} | {default} | {told} |"
 
 
 def _objects(told: Mapping[str, Any]) -> Iterator[str]:

@@ -62,7 +62,7 @@ class Reads:
         rendering = self._renderings.get(asked)
         if rendering is None:
             rendering = self._renderings[asked] = asyncio.ensure_future(self._rendered(read, large))
-            rendering.add_done_callback(_seen)
+            rendering.add_done_callback(lambda made: made.cancelled() or made.exception())  # none may wait for it
         return _Shared(rendering, await asyncio.shield(rendering), headers=headers, media_type="application/json")
 
     async def _rendered(self, read: Callable[[], BaseModel], large: bool) -> bytes:
@@ -90,9 +90,3 @@ class Reads:
 
 def _json(read: Callable[[], BaseModel]) -> bytes:
     return read().model_dump_json().encode()
-
-
-def _seen(rendering: asyncio.Future[bytes]) -> None:
-    """Fetches the error of a rendering, which may have no waiting client left, so that asyncio does not log it."""
-    if not rendering.cancelled():
-        rendering.exception()

@@ -24,10 +24,6 @@ async def _no_errors() -> Mapping[tuple[str, str], int]:
     return {}
 
 
-def _no_metrics() -> Sequence[tuple[Metric[Any, Any], float]]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """A running collector, as the API sees it. ``store``: counts its judge's jobs and costs, and takes people's
@@ -40,7 +36,7 @@ class Work:
     store: Store | None = None
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     component_errors: Callable[[], Coroutine[Any, Any, Mapping[tuple[str, str], int]]] = _no_errors
-    metrics: Callable[[], Sequence[tuple[Metric[Any, Any], float]]] = _no_metrics
+    metrics: Callable[[], Sequence[tuple[Metric[Any, Any], float]]] = tuple
     modules: tuple[str, ...] = ()
     judge: str | None = None
     daily_usd: float | None = None

@@ -180,18 +180,18 @@ def rate_lines(rates: Sequence[Row]) -> list[str]:
 def agent_lines(rates: Sequence[Row]) -> list[str]:
     """Returns a line on each agent: its services, how many of its runs passed, what fails most; most failures first."""
     agents = sorted(_summed(rates, "agent").items(), key=lambda each: -each[1]["failed"])
-    return [_about_agent(agent, [rate for rate in rates if rate["agent"] == agent]) for (agent,), _ in agents]
-
-
-def _about_agent(agent: str, rates: Sequence[Row]) -> str:
-    services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in rates})[:5])
-    metrics = _summed(rates, "level", "metric")
-    ended = metrics.get(("trace", "response"))
-    (level, metric), most = max(metrics.items(), key=lambda each: each[1]["failed"])
-    about = [] if ended is None else [f"runs that ended with an answer: {_rate(ended)}"]
-    fails = f"fails most: {said(f'{level}.{metric}', 80)}, {most['failed']} times"
-    about.append(fails if most["failed"] else "nothing failed")
-    return f"{_agent(agent)} in {services}: {'; '.join(about)}"
+    lines = []
+    for (agent,), _ in agents:
+        own = [rate for rate in rates if rate["agent"] == agent]
+        services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
+        metrics = _summed(own, "level", "metric")
+        ended = metrics.get(("trace", "response"))
+        (level, metric), most = max(metrics.items(), key=lambda each: each[1]["failed"])
+        about = [] if ended is None else [f"runs that ended with an answer: {_rate(ended)}"]
+        fails = f"fails most: {said(f'{level}.{metric}', 80)}, {most['failed']} times"
+        about.append(fails if most["failed"] else "nothing failed")
+        lines.append(f"{_agent(agent)} in {services}: {'; '.join(about)}")
+    return lines
 
 
 def _summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], Counter[str]]:

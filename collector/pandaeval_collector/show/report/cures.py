@@ -31,19 +31,15 @@ _CHECKS = re.compile(r"rule checks: \d+ of \d+ failed; task success: not judged"
 _SAID = {"problem_found": "problem found", "no_problem_found": "no problem found"}
 
 
-def is_judged(outcomes: Outcomes) -> bool:
-    """Returns whether the success of any task was judged."""
-    return _judged(outcomes) > 0
-
-
-def _judged(outcomes: Outcomes) -> int:
+def judged(outcomes: Outcomes) -> int:
+    """Counts the tasks whose success was judged."""
     return sum(count for (key, outcome, _), count in outcomes.items() if (key, outcome) == (TASK, "scored"))
 
 
 def unasked(outcomes: Outcomes, traces: int, judge: str | None) -> str:
     """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
-    scored = _judged(outcomes)
+    scored = judged(outcomes)
     if not traces or scored >= traces:
         return ""
     if scored:

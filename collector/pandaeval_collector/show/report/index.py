@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.cures import INLINE, cure, is_inline, is_judged, spelled_out, unasked, verdict
+from pandaeval_collector.show.report.cures import INLINE, cure, is_inline, judged, spelled_out, unasked, verdict
 from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace, rank
 
@@ -108,7 +108,7 @@ def index(
         "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
         "unscored": _unscored(rows, sessions.values()),
         "unasked": unasked(outcomes, len(rows), about.judge),
-        "judged": is_judged(outcomes),
+        "judged": judged(outcomes) > 0,
     }
 
 

@@ -106,11 +106,7 @@ class AnswerTooLargeError(Exception):
 
 
 class MissingError(Exception):
-    """The API has nothing at this path (404). ``told``: whether the API itself says so, in JSON."""
-
-    def __init__(self, told: bool) -> None:
-        super().__init__("404")
-        self.told = told
+    """The API has nothing at this path (404)."""
 
 
 class NoJsonError(Exception):
@@ -170,7 +166,7 @@ class StoreClient:
                 turn.enter_context(self._parsing)
                 return self._read(body, read)
         if status == 404:
-            raise MissingError(body.lstrip()[:1] == b"{")
+            raise MissingError
         told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
         if status in (401, 403):
             cure = "give it a token: token_env=NAME of the variable that holds one (and user=NAME for basic auth)"

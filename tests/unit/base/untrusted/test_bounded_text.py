@@ -9,8 +9,8 @@ import pytest
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
-from pandaeval_collector.scoring.cases.files import CaseFileError, read_suite
 from pandaeval_collector.scoring.custom.files import metrics_of
+from pandaeval_lab.cases.files import CaseFileError, read_suite
 
 
 def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import pandaeval_collector.runs.settings as settings_module
+import pandaeval_collector.runs.front as front_module
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import Config, LineSection
 from pandaeval_collector.runs.front import MOST_WORKERS, workers
@@ -36,7 +36,7 @@ def test_without_a_limit_all_cores_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("cores", "number"), [(1, 1), (2, 2), (64, MOST_WORKERS)])
 def test_auto(monkeypatch: pytest.MonkeyPatch, cores: int, number: int) -> None:
-    monkeypatch.setattr(settings_module, "usable_cores", lambda: cores)
+    monkeypatch.setattr(front_module, "usable_cores", lambda: cores)
     assert workers(Config(line=LineSection(workers="auto"))) == number
     assert workers(Config(line=LineSection(workers=5))) == 5
     assert workers(Config()) == 1

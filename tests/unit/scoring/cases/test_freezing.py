@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
+from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
 from support.secrets import make, plant
 from support.trials import run, write
 

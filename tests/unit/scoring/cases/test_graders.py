@@ -11,11 +11,11 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.scoring.cases import Case, Suite, Trial, read_suite
-from pandaeval_collector.scoring.cases.files import CaseFileError
-from pandaeval_collector.scoring.cases.trial import source_of
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
+from pandaeval_lab.cases import Case, Suite, Trial, read_suite
+from pandaeval_lab.cases.files import CaseFileError
+from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
+from pandaeval_lab.cases.trial import source_of
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.desk import Desk
-from pandaeval_collector.scoring.cases import Case, Suite, Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.grading import TrialGrader
+from pandaeval_lab.cases import Case, Suite, Trial
+from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.replay.trial_judge import TrialJudge
 from pandaeval_otel.model import ToolCall, Trace, Turn
 from support.asked import Memory, ScriptedCaller

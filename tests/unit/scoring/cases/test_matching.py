@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.scoring.cases import Case, Suite
-from pandaeval_collector.scoring.cases.matching import TrialMatcher
+from pandaeval_lab.cases import Case, Suite
+from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_otel.model import Kind, Span, Trace
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.scoring.cases.model import OutputFormat
-from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
-from pandaeval_collector.scoring.cases.states import faults
+from pandaeval_lab.cases.model import OutputFormat
+from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
+from pandaeval_lab.cases.states import faults
 
 
 def doubled(depth: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import pytest
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.scoring.metric import Metric, SessionReads
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.scoring.registry import GRADERS, registry
 
-METRICS = list(registry().values())
-_HELPER = re.compile(r"pandaeval_collector\.scoring\.metrics\.\w+\._")
+METRICS = list(registry((GRADERS,)).values())
+_HELPER = re.compile(r"(pandaeval_collector\.scoring\.metrics\.\w+|pandaeval_lab\.graders)\._")
 
 
 def _said_in(module: str) -> set[Why]:
@@ -39,7 +39,8 @@ def _said_in(module: str) -> set[Why]:
 
 
 def _own(metric: Metric[Any, Any]) -> str:
-    return f"pandaeval_collector.scoring.metrics.{metric.level}.{metric.name}"
+    folder = GRADERS if metric.level == "trial" else f"pandaeval_collector.scoring.metrics.{metric.level}"
+    return f"{folder}.{metric.name}"
 
 
 def _modules(metric: Metric[Any, Any]) -> set[str]:

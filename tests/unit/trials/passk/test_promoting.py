@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.analysis.stats.pass_k import pass_pow_k
 from pandaeval_collector.cli import app
-from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
 from pandaeval_lab.passk.promoting import promotable, saturation
 

@@ -17,12 +17,12 @@ import math
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.arguments import differing, given, matched, semantic
-from pandaeval_collector.scoring.cases.model import ExpectedCall
-from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, NOTHING_EXPECTED
+from pandaeval_lab.cases.arguments import differing, given, matched, semantic
+from pandaeval_lab.cases.model import ExpectedCall
+from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED
 from pandaeval_otel.model import ToolCall
 
 

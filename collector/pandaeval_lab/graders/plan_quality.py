@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.tools import common_order, plan_order
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.cases.states import planned_tools
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, NOTHING_EXPECTED, compared
+from pandaeval_lab.cases.states import planned_tools
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -20,8 +20,8 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext, interactions
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_lab.cases.trial import Trial, TrialContext, interactions
 
 
 class Correctness(Verdict):

@@ -14,13 +14,13 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module, source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
-from pandaeval_collector.scoring.cases.arguments import in_best_order
-from pandaeval_collector.scoring.cases.model import Case, CountedCalls, ExpectedCall
+from pandaeval_lab.cases.arguments import in_best_order
+from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall
 from pandaeval_otel.model import ToolCall, Trace
 
 # Functions of the user's that cases name: graders, and sources of end states.
 #
-# A grader gets a :class:`pandaeval_collector.scoring.cases.Trial` and returns ``True`` or ``False``, a number from 0 to
+# A grader gets a :class:`pandaeval_lab.cases.Trial` and returns ``True`` or ``False``, a number from 0 to
 # 1, a pair of one of these with a reason, or a ``Score``, ``Assumed`` or ``Unscored``.
 Function = Callable[[Any], Any]
 

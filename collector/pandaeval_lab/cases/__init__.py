@@ -1,10 +1,12 @@
 """Cases with a reference: what an agent is to do, and how its trials are held against that.
 
 A case says what is expected of a run; a trial is one attempt at a case, the trace or traces of which name it.
+
+Imports no other room.
 """
 
-from pandaeval_collector.scoring.cases.files import read_suite
-from pandaeval_collector.scoring.cases.model import Case, Suite
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.trial import Trial, TrialContext
 
 __all__ = ["Case", "Suite", "Trial", "TrialContext", "read_suite"]

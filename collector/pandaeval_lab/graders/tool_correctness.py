@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import (
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import (
     COUNTED,
     arguments_missing,
     compared,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Assumed, Score
-from pandaeval_collector.scoring.cases.arguments import differing, matched, tool_parts
-from pandaeval_collector.scoring.cases.model import WEIGHTS, ExpectedCall
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_lab.cases.arguments import differing, matched, tool_parts
+from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall
+from pandaeval_lab.cases.trial import Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
 

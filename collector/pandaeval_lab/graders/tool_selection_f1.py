@@ -13,9 +13,9 @@ from collections import Counter
 
 from pandaeval_collector.analysis.stats.tools import tool_selection_f1
 from pandaeval_collector.base.score import Assumed, Finding, Score
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, compared
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import COUNTED, compared
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import names
+from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import names
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

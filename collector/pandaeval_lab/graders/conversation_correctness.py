@@ -18,10 +18,10 @@ from typing import Any
 
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.model import Interaction
-from pandaeval_collector.scoring.cases.trial import Interacted, Trial, TrialContext, interactions
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import Weighed, weighed
+from pandaeval_lab.cases.model import Interaction
+from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext, interactions
+from pandaeval_lab.graders._expected import Weighed, weighed
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -10,9 +10,9 @@ Source: Agent Evaluation Framework, *Code-based graders*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.states import exit_code_of
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_lab.cases.states import exit_code_of
+from pandaeval_lab.cases.trial import Trial, TrialContext
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.base.untrusted.stated import stated
-from pandaeval_collector.scoring.cases.model import Case, Suite
-from pandaeval_collector.scoring.cases.trial import said_first
+from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.trial import said_first
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.model import Trace, Trigger

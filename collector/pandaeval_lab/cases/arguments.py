@@ -10,7 +10,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.stats.tools import best_matching, common_order, tool_selection_f1
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.scoring.cases.model import ExpectedCall
+from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 
 _MOST_SHOWN = 60

@@ -15,8 +15,8 @@ from pydantic import Field
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_lab.cases.trial import Trial, TrialContext
 
 
 class Utilization(Verdict):

@@ -21,8 +21,8 @@ from pandaeval_collector.base.untrusted.yaml_text import (
     read_yaml,
 )
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
-from pandaeval_collector.scoring.cases.graders import CaseFault, complete
-from pandaeval_collector.scoring.cases.model import (
+from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
+from pandaeval_lab.cases.model import (
     Case,
     CountedCalls,
     ExpectedCall,
@@ -31,7 +31,6 @@ from pandaeval_collector.scoring.cases.model import (
     Recorded,
     Suite,
 )
-from pandaeval_collector.scoring.registry import registry
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -153,7 +152,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
         raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
-    known = [metric.name for metric in registry(modules).values() if metric.level == "trial"]
+    known = [metric.name for metric in known_graders(modules)]
     return _suite(text, path, known)
 
 

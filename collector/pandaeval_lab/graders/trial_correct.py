@@ -13,8 +13,8 @@ Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, 
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_lab.cases.trial import Trial, TrialContext
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

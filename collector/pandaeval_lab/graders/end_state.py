@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from reprlib import Repr
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.states import differences
-from pandaeval_collector.scoring.cases.trial import END_STATE, Trial, TrialContext, function
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_lab.cases.states import differences
+from pandaeval_lab.cases.trial import END_STATE, Trial, TrialContext, function
 
 _SHORT = Repr()
 """How a value is told, whoever stated it and however large or deep it is."""

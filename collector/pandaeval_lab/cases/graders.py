@@ -1,4 +1,4 @@
-"""Which graders a case declares, and whether there are such."""
+"""Which graders there are, and which of them a case declares."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
-from pandaeval_collector.scoring.cases.model import Case, Suite
-from pandaeval_collector.scoring.cases.trial import Trial, TrialContext, finding, function, source_of
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
 # What is allowed in a case file and is hardly meant.
 _MOST = 5
@@ -38,7 +39,13 @@ def _some(ids: Sequence[str]) -> str:
 
 
 CORRECT = "trial_correct"
+Grader = Metric[Trial, TrialContext]
 SEPARATOR = ":"
+
+
+def known_graders(modules: tuple[str, ...]) -> list[Grader]:
+    """Returns all metrics of level trial: ours, those of installed packages and of the user's own ``modules``."""
+    return [metric for metric in registry((GRADERS, *modules)).values() if metric.level == "trial"]
 
 
 def declared(case: Case) -> tuple[str, ...]:
@@ -95,13 +102,13 @@ def short(name: str) -> str:
     return name.rpartition(SEPARATOR)[2].lower() if SEPARATOR in name else name
 
 
-def custom(cases: Iterable[Case]) -> dict[str, Metric[Trial, TrialContext]]:
+def custom(cases: Iterable[Case]) -> dict[str, Grader]:
     """Makes metrics of the user's functions that cases name, by the name that the cases use."""
     names = dict.fromkeys(name for case in cases for name in case.graders if SEPARATOR in name)
     return {name: _metric(name) for name in names}
 
 
-def _metric(name: str) -> Metric[Trial, TrialContext]:
+def _metric(name: str) -> Grader:
     def evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return finding(function(name)(trial))
 

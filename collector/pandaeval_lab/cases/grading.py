@@ -10,16 +10,13 @@ from typing import Any
 
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.graders import CORRECT, custom, declared, short
-from pandaeval_collector.scoring.cases.model import Case, Suite
-from pandaeval_collector.scoring.cases.trial import Graded, Trial, TrialContext
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cases.graders import CORRECT, Grader, custom, declared, known_graders, short
+from pandaeval_lab.cases.model import Case, Suite
+from pandaeval_lab.cases.trial import Graded, Trial, TrialContext
 
-Grader = Metric[Trial, TrialContext]
 _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
@@ -43,7 +40,7 @@ class TrialGrader:
         """``heard`` gets all results of each trial, JSON-ready, also those that nobody asked for but that decided
         ``trial_correct``."""
         self.suite, self._settings, self._heard = suite, evaluator.settings, heard
-        known = [metric for metric in registry(self._settings.modules).values() if metric.level == "trial"]
+        known = known_graders(self._settings.modules)
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
         self._correct = next(metric for metric in known if metric.name == CORRECT)
         others = [metric for metric in known if metric.name != CORRECT]

@@ -20,7 +20,7 @@ _SUM = 1e-6
 
 
 def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    from pandaeval_collector.scoring.cases.schemas import BadSchemaError, validator_of
+    from pandaeval_lab.cases.schemas import BadSchemaError, validator_of
 
     try:
         validator_of(schema)

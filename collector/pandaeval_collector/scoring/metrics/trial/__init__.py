@@ -1,1 +1,0 @@
-"""Metrics of trials: one attempt at a case, held against what the case expects."""

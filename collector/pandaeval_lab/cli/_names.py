@@ -1,0 +1,51 @@
+"""The configuration as the lab reads it, and the names of its metrics: those of trials are among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.scoring.registry import GRADERS, registry
+
+
+def config_with_trials(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Returns the configuration of this process (see :func:`resolve_config`), :func:`with_trials`."""
+    return with_trials(resolve_config(path, overrides).config)
+
+
+def with_trials(config: Config) -> Config:
+    """Returns a configuration with the metrics of trials among those that it knows."""
+    metrics = config.metrics.model_copy(update={"modules": (GRADERS, *config.metrics.modules)})
+    return config.model_copy(update={"metrics": metrics})
+
+
+def metric_names(path: Path | None) -> MetricNames:
+    """Returns the names of all metrics that the configuration knows, its own modules included."""
+    return names_of(config_with_trials(path))
+
+
+def names_of(config: Config) -> MetricNames:
+    """Returns the names of all metrics of a configuration (see :func:`metric_names`)."""
+    return MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+
+
+def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
+    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
+    silently. ``with_cases``: a bare name means graders of trials, too."""
+    if config.judge.model is not None:
+        return
+    kinds = {key: metric.kind for key, metric in registry(config.metrics.modules).items()}
+    names = names_of(config)
+
+    def meant(name: str) -> list[str]:
+        found = names.select(name)
+        others = [key for key in found if with_cases or key == name or not key.startswith("trial.")]
+        return others or [*found]
+
+    judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
+    if judged:
+        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
