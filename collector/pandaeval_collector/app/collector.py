@@ -31,8 +31,7 @@ from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.receivers._connections import health_connections
-from pandaeval_collector.receivers.bind import Address, parse_address
+from pandaeval_collector.receivers.bind import Address, health_connections, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, workers

@@ -6,11 +6,7 @@ from typing import Any
 
 import grpc
 
-from pandaeval_collector.receivers import (
-    Accepted,
-    SubmissionIngest,
-    Submitted,
-)
+from pandaeval_collector.receivers import Accepted, SubmissionIngest, Submitted
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._signals import DoorSettings, Scales
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed
