@@ -18,7 +18,7 @@ from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, grpc_connections, health_connections, http_connections
 from pandaeval_collector.receivers.health import health_app
-from pandaeval_collector.receivers.results_grpc import ResultsHandler
+from pandaeval_collector.receivers.own_grpc import ResultsHandler
 from pandaeval_collector.receivers.server import Crowd, HttpServer
 from support.doors import (
     LOOPBACK,

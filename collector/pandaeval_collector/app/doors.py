@@ -17,9 +17,8 @@ from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls, check_bind
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.receivers.results_grpc import ResultsHandler
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""

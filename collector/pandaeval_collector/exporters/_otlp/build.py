@@ -21,8 +21,14 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Repeating, Row, Sent, Surroundings
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
-from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport, Transport
-from pandaeval_collector.exporters._otlp.transport import Envelope, Trust, target
+from pandaeval_collector.exporters._otlp.transport import (
+    Envelope,
+    GrpcTransport,
+    HttpTransport,
+    Transport,
+    Trust,
+    target,
+)
 from pandaeval_collector.exporters.otlp import SIGNALS, Otlp
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
 from pandaeval_collector.store.series import Point

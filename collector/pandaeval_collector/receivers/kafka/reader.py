@@ -3,8 +3,8 @@ of a consumer group.
 
 The store notes how far each partition was read in the transaction that stores what it held, so a death loses nothing
 and doubles nothing. To Kafka it commits, as the offset, from where another collector would have to read again
-(:mod:`.ledger`), and beside it who says so and the offset up to which all is done. A collector that gets a partition
-goes on at its own place if nobody else has had it since; otherwise it reads again from the committed offset.
+(:mod:`.partitions`), and beside it who says so and the offset up to which all is done. A collector that gets a
+partition goes on at its own place if nobody else has had it since; otherwise it reads again from the committed offset.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.dead_letters import DeadLetters
-from pandaeval_collector.receivers.kafka.ledger import PartitionLedger
-from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, Partitions
+from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
 from pandaeval_collector.receivers.kafka.protocols import (
     Deliveries,
     LeftBehindError,
