@@ -21,7 +21,7 @@ from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.config import Config, secret
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
@@ -71,7 +71,7 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._doors = Doors(config, self._token, config.server.tls, self.telemetry)
         self._sharing = Sharing(config, environ, self.telemetry)
 
     async def start(self) -> Listening:

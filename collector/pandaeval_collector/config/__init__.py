@@ -14,7 +14,7 @@ from pandaeval_collector.config._names import (
     metric_thresholds,
 )
 from pandaeval_collector.config._problem import ConfigError, Problem
-from pandaeval_collector.config._rules import check_machine, secret, tls_files
+from pandaeval_collector.config._rules import check_machine, secret
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import LineSection
@@ -41,6 +41,5 @@ __all__ = [
     "read_yaml",
     "resolve",
     "secret",
-    "tls_files",
     "to_yaml",
 ]

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, get_args
 
 from pandaeval_collector.base.section import Section, format_duration, group
-from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
@@ -94,14 +93,6 @@ class Key:
     @property
     def _variants(self) -> list[Mapping[str, Any]]:
         return list(self.schema.get("anyOf", [self.schema]))
-
-    @property
-    def name(self) -> str:
-        return dotted(self.path)
-
-    @property
-    def variable(self) -> str:
-        return variable(self.path)
 
 
 def variable(path: tuple[str | int, ...]) -> str:

@@ -18,7 +18,7 @@ from pandaeval_collector.base.section import (
     Size,
     Text,
 )
-from pandaeval_collector.receivers.bind import parse_address
+from pandaeval_collector.receivers.bind import Tls, parse_address
 
 # The kinds of value that only our own sections hold: listeners, processes, names of metrics.
 MAX_PROCESSES = 64
@@ -51,17 +51,6 @@ Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PROCES
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 
-class TlsSection(Section):
-    """Certificates of the listeners, PEM files."""
-
-    cert: FilePath
-    """File with the server's certificate and its chain, PEM."""
-    key: FilePath
-    """File with the private key of the certificate, PEM."""
-    client_ca: FilePath | None = None
-    """File with the CA of client certificates, PEM; when set, clients must show one."""
-
-
 class Server(Section):
     """Where the collector listens, and who may send."""
 
@@ -73,7 +62,7 @@ class Server(Section):
     """Address of /healthz, /readyz and /metrics; shows no content of traces, so probes may reach it."""
     insecure_bind: bool = False
     """Allow grpc and http on addresses that other machines reach without TLS and a token."""
-    tls: TlsSection | None = None
+    tls: Tls | None = None
     """Certificates of grpc and http; null speaks plain text."""
     token_env: EnvName | None = None
     """Name of the environment variable with the bearer token that senders must present."""

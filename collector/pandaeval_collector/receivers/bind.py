@@ -8,10 +8,9 @@ import os
 import socket
 import ssl
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
+from pandaeval_collector.base.section import FilePath, Section
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 
 _BACKLOG = 1024
@@ -47,29 +46,30 @@ class Address(NamedTuple):
         return is_loopback(self.host)
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """PEM files of a server: its certificate chain, its key and, to demand certificates of clients (mTLS), the
-    authorities that may have signed them."""
+class Tls(Section):
+    """Certificates of the listeners, PEM files."""
 
-    cert_file: Path
-    key_file: Path
-    client_ca_file: Path | None = None
+    cert: FilePath
+    """File with the server's certificate and its chain, PEM."""
+    key: FilePath
+    """File with the private key of the certificate, PEM."""
+    client_ca: FilePath | None = None
+    """File with the CA of client certificates, PEM; when set, clients must show one."""
 
     def verify(self) -> None:
         """Raises :class:`BindError`, naming the file, unless all of them can be loaded."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
-            context.load_cert_chain(self.cert_file, self.key_file, password="")
+            context.load_cert_chain(self.cert, self.key, password="")
         except (OSError, ValueError) as error:
-            raise BindError(f"server.tls: cannot use {self.cert_file} with {self.key_file}: {error}") from error
-        if self.client_ca_file is None:
+            raise BindError(f"server.tls: cannot use {self.cert} with {self.key}: {error}") from error
+        if self.client_ca is None:
             return
         try:
-            context.load_verify_locations(self.client_ca_file)
+            context.load_verify_locations(self.client_ca)
         except OSError as error:
-            raise BindError(f"server.tls: cannot use client CA {self.client_ca_file}: {error}") from error
+            raise BindError(f"server.tls: cannot use client CA {self.client_ca}: {error}") from error
 
 
 def parse_address(text: str) -> Address:
@@ -94,7 +94,7 @@ def check_bind(
     configuration key that the message names."""
     if insecure_bind or address.is_loopback:
         return
-    authenticated = bool(token) or (tls is not None and tls.client_ca_file is not None)
+    authenticated = bool(token) or (tls is not None and tls.client_ca is not None)
     missing = [
         cure
         for cure, present in (

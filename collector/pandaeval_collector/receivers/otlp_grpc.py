@@ -6,6 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -200,9 +201,9 @@ def refuse(context: _Context, answer: Refusal) -> bytes:
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
     tls.verify()
-    authority = tls.client_ca_file.read_bytes() if tls.client_ca_file else None
+    authority = Path(tls.client_ca).read_bytes() if tls.client_ca else None
     return grpc.ssl_server_credentials(
-        [(tls.key_file.read_bytes(), tls.cert_file.read_bytes())],
+        [(Path(tls.key).read_bytes(), Path(tls.cert).read_bytes())],
         root_certificates=authority,
         require_client_auth=authority is not None,
     )

@@ -232,10 +232,10 @@ def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     if tls is not None:
         tls.verify()
         options = {
-            "ssl_certfile": str(tls.cert_file),
-            "ssl_keyfile": str(tls.key_file),
-            "ssl_ca_certs": str(tls.client_ca_file) if tls.client_ca_file else None,
-            "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca_file else ssl.CERT_NONE,
+            "ssl_certfile": tls.cert,
+            "ssl_keyfile": tls.key,
+            "ssl_ca_certs": tls.client_ca,
+            "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca else ssl.CERT_NONE,
         }
     config = uvicorn.Config(
         app,
