@@ -34,12 +34,7 @@ from pandaeval_collector.receivers import (
 from pandaeval_collector.receivers._answers import Outcomes, status_of
 from pandaeval_collector.receivers._inflate import inflater_for
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
-from pandaeval_collector.receivers.admission import (
-    UNAUTHENTICATED_MESSAGE,
-    Reservation,
-    is_authorised,
-    is_logged_in,
-)
+from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Reservation, is_authorised, is_logged_in
 from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
