@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,17 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
-
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course, session_features
-from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS, HeldOutFigures, learn
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels.calibration import word_of_most
 from pandaeval_collector.labels.files import save
-from pandaeval_collector.store import Store, people
 from pandaeval_otel.wire.labels import HumanLabel
 
 PEOPLE = "people"
@@ -114,31 +107,6 @@ def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-class StoredSessions:
-    """Reads the facts of a store's sessions; the store keeps none of traces without a session."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
-        if level != "session":
-            return ()
-        rows = self._connection.execute(
-            """SELECT body FROM members WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
-               ORDER BY start_ns, trace_id""",
-            (unit,),
-        )
-        return [orjson.loads(body) for (body,) in rows]
-
-    def user(self, level: str, unit: str) -> str:
-        row = self._connection.execute(
-            "SELECT max(user) FROM listed WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (unit,)
-        ).fetchone()
-        return str(row[0] or "")
-
-
-FOLDER = "learned"
-"""The folder of models below the data directory."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -175,65 +143,3 @@ def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
         return LearnedModel.of_json(file_of(folder, level, agent).read_bytes())
     except (OSError, ValueError):
         return None
-
-
-# Learns in a running collector, as soon as an agent has labels enough, and says when a model has become old.
-#
-# A model that is there is never replaced: :class:`Learning` proposes, and ``pandaeval learn`` does it.
-_log = logging.getLogger(__name__)
-
-GROWN = 1.5
-"""A model is old when there are so many times more labels than it was learned from."""
-DRIFTED = 0.15
-"""A model is also old when its share of problems among the labelled runs is off by more than this."""
-_NAME = "pandaeval.learned"
-
-
-class Learning:
-    """Checks, while there are labels, whether a model can be learned or is old. On one event loop."""
-
-    def __init__(self, store: Store, folder: Path, telemetry: Telemetry) -> None:
-        self._store, self._folder = store, folder
-        self._shown: dict[tuple[str, Attributes], float] = {}
-        self._seen: dict[tuple[str, str], int] = {}
-        telemetry.family(lambda: self._shown)
-
-    async def look(self) -> None:
-        """Looks at the labels once."""
-        self._shown = await asyncio.to_thread(self._look)
-
-    def _look(self) -> dict[tuple[str, Attributes], float]:
-        if not self._store.people.has_labels():
-            return {}
-        with self._store.reads.snapshot():
-            connection = self._store.people.reader()
-            found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
-        shown: dict[tuple[str, Attributes], float] = {}
-        for runs in found:
-            attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
-            values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}
-            model = kept(self._folder, runs.level, runs.agent)
-            if model is not None and model.evidence.same_length is not None:
-                values["auroc"] = model.evidence.same_length.value
-            shown |= {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
-        return shown
-
-    def _look_after(self, runs: LabelledRuns) -> bool:
-        """Learns a model where there is none yet; returns whether the present one is old and a new one proposed."""
-        model, key = kept(self._folder, runs.level, runs.agent), (runs.level, runs.agent)
-        if model is not None:
-            stated = sum(map(model.model.probability, runs.rows)) / len(runs.rows)
-            drift = abs(stated - sum(runs.bad) / len(runs.bad))
-            return len(runs.rows) >= GROWN * model.evidence.labels or drift > DRIFTED
-        if len(runs.rows) >= LEAST_LABELS and len(runs.rows) != self._seen.get(key):
-            self._seen[key] = len(runs.rows)
-            made, evidence = learned(runs)
-            if made is None:
-                _log.info("agent %r: no problem score was learned: %s", runs.agent, evidence.refusal)
-            else:
-                path = keep(self._folder, made)
-                _log.info(
-                    "agent %r: a problem score was learned from %d labels (AUROC among equally long runs %s): %s",
-                    *(runs.agent, evidence.labels, evidence.same_length, path),
-                )
-        return False

@@ -12,7 +12,9 @@ from typer.testing import CliRunner, Result
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.cli import app
+from pandaeval_collector.config import load
 from pandaeval_collector.labels.learning import PEOPLE, RunVerdict, file_of, keep, kept, labelled_runs, of_people
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, sessions, write
 
@@ -174,3 +176,9 @@ def _scores(result: Result, metric: str) -> list[dict[str, Any]]:
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     return [row for row in rows if row["metric"] == metric]
+
+
+def test_runs_are_counted_only_where_somebody_learns(tmp_path: Path) -> None:
+    config = load(None, {"PANDAEVAL_LEARN__FOLDER": str(tmp_path)})
+    assert not evaluator(config).counts_courses, "nothing was learned"
+    assert evaluator(config, learning=True).counts_courses
