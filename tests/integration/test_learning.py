@@ -6,8 +6,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.cli import app
-from pandaeval_collector.labels.learning import kept
 from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
 from support.collector import CollectorProcess
 from support.learnable import AGENT, METRIC, LearnableSession, sessions
@@ -46,12 +46,12 @@ def test_what_is_learned_from_its_store_scores_the_next_session_and_after_a_kill
         label(collector, tmp_path / "labels.csv", MADE[:40])
         outcome = CliRunner().invoke(app, ["learn", "--store", str(collector.data)])
         assert outcome.exit_code == 0, outcome.output
-        model = kept(collector.data / "learned", "session", AGENT)
-        assert model is not None
-        assert (model.evidence.labels, problems(collector)) == (40, {})
+        [file] = (collector.data / "learned").iterdir()
+        learned = LearnedModel.of_json(file.read_text())
+        assert (learned.agent, learned.labels, problems(collector)) == (AGENT, 40, {})
 
         collector.kill()
         collector.start()
         send(collector, MADE[40])
         collector.until(lambda: MADE[40].id in problems(collector), "scored")
-        assert problems(collector)[MADE[40].id] == model.version
+        assert problems(collector)[MADE[40].id] == learned.model.version

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.learned import FORMAT, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course, session_features
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
@@ -110,36 +111,23 @@ def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, HeldOutFigures]:
+def learned(runs: LabelledRuns) -> tuple[ProblemModel | None, HeldOutFigures]:
     """Fits a model to the runs, and measures it on runs held out; no model where :attr:`HeldOutFigures.refusal` says
     why."""
     model, evidence = learn(runs.rows, runs.bad, runs.groups)
-    if model is None or evidence.refusal:
-        return None, evidence
-    return LearnedModel(runs.level, runs.agent, runs.source, runs.metric, model, evidence), evidence
+    return (None if evidence.refusal else model), evidence
 
 
-def file_of(folder: Path, level: str, agent: str) -> Path:
-    """Returns the path of an agent's model."""
-    return folder / f"{level}-{_UNSAFE.sub('_', agent)[:80] or 'unnamed'}.json"
-
-
-def keep(folder: Path, model: LearnedModel) -> Path:
+def keep(folder: Path, runs: LabelledRuns, model: ProblemModel, evidence: HeldOutFigures) -> Path:
     """Writes the model in place of an earlier one of its agent. Raises ``UserError`` where it cannot be written."""
-    path = file_of(folder, model.level, model.agent)
+    path = folder / f"{runs.level}-{_UNSAFE.sub('_', runs.agent)[:80] or 'unnamed'}.json"
+    about = {name: getattr(runs, name) for name in ("level", "agent", "source", "metric")}
+    held = {"format": FORMAT, "version": model.version, **about, "model": asdict(model), "evidence": asdict(evidence)}
     beside = path.with_suffix(".new")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save(beside, model.to_json())
+        save(beside, json.dumps(held, indent=1) + "\n")
         beside.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
-
-
-def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
-    """Reads the model of an agent; returns ``None`` where there is none that can be read."""
-    try:
-        return LearnedModel.of_json(file_of(folder, level, agent).read_bytes())
-    except (OSError, ValueError):
-        return None

@@ -17,7 +17,7 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.labels.calibration import read, thresholds
+from pandaeval_collector.labels.calibrated import read, thresholds
 from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange, verdict_change
+from pandaeval_collector.analysis.stats.verdict_change import VerdictChange, verdict_change
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Reason, Rubric, Verdict

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
+from pandaeval_collector.analysis.stats.verdict_change import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table

@@ -79,7 +79,9 @@ def learn(
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
-        (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
+        (runs.level, runs.agent): keep(folder, runs, model, evidence)
+        for runs, model, evidence in outcomes
+        if model is not None and not dry_run
     }
     if format_ == "json":
         for runs, model, evidence in outcomes:

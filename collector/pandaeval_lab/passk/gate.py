@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.stats.paired import Drop, drop
+from pandaeval_collector.analysis.stats.drop import Drop, drop
 from pandaeval_collector.base.errors import UserError
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
 

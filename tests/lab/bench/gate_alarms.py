@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.paired import p_value
+from pandaeval_collector.analysis.stats.drop import p_value
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
 from pandaeval_lab.passk.gate import Rules, compared
 

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference, drop
+from pandaeval_collector.analysis.stats.drop import Drop, drop
+from pandaeval_collector.analysis.stats.paired import PairedDifference
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
