@@ -16,10 +16,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.analysis.stats.verdict_change import VerdictChange, verdict_change
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Reason, Rubric, Verdict
+from pandaeval_lab.alignment.verdict_change import VerdictChange, verdict_change
 
 LEAST = 40
 """Labelled runs below which nothing is tried: of half of them no gain could be proven."""

@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.stats.drop import Drop, drop
 from pandaeval_collector.base.errors import UserError
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
+from pandaeval_lab.passk.drop import Drop, drop
 
 LEVEL = 0.05
 BROKEN_SHARE = 0.2

@@ -14,8 +14,8 @@ import argparse
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.drop import p_value
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
+from pandaeval_lab.passk.drop import p_value
 from pandaeval_lab.passk.gate import Rules, compared
 
 Values = np.ndarray

@@ -27,9 +27,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         return None
     courses = [trace.course for trace in session.traces if trace.course is not None]
     if len(courses) < len(session.traces):
-        return Unscored(
-            Why.INSUFFICIENT_EVIDENCE, "traces of it were decided before anything was learned, and were not counted"
-        )
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "traces of it were decided before anything was learned")
     return problem_score(learned, session_features(courses, [rule_scores(trace) for trace in session.traces]))
 
 

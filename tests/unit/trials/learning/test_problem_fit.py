@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats import problem_model
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.analysis.stats.problem_model import (
+from pandaeval_lab.labels import problem_fit as problem_model
+from pandaeval_lab.labels.problem_fit import (
     FOLDS,
     PENALTIES,
     HeldOutFigures,

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from pandaeval_collector.analysis.stats.learned import FORMAT, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course, session_features
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.labels.calibration import word_of_most
-from pandaeval_collector.labels.files import save
+from pandaeval_lab.labels.calibration import word_of_most
+from pandaeval_lab.labels.files import save
+from pandaeval_lab.labels.problem_fit import HeldOutFigures, learn
 from pandaeval_otel.wire.labels import HumanLabel
 
 PEOPLE = "people"

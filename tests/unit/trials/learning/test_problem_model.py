@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import Course, session_features
-from pandaeval_collector.analysis.stats.problem_model import (
+from pandaeval_lab.labels.learning import LabelledRuns, keep
+from pandaeval_lab.labels.problem_fit import (
     LEAST_LABELS,
     LEAST_OF_A_KIND,
     HeldOutFigures,
@@ -24,7 +25,6 @@ from pandaeval_collector.analysis.stats.problem_model import (
     calibration_error,
     learn,
 )
-from pandaeval_collector.labels.learning import LabelledRuns, keep
 
 Rows = tuple[list[Mapping[str, float]], list[bool], list[str]]
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import (
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.labels.calibrated import FORMAT
+from pandaeval_collector.store import JudgedRow, numbers, people
+from pandaeval_lab.labels.files import save
+from pandaeval_lab.labels.judge_agreement import (
     AnnotatorAgreement,
     JudgeAgreement,
     agreement,
     annotator_agreement,
 )
-from pandaeval_collector.base.untrusted.given_files import result_lines
-from pandaeval_collector.labels.calibrated import FORMAT
-from pandaeval_collector.labels.files import save
-from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_otel.wire.labels import HumanLabel
 
 _MIDDLE = 0.5
