@@ -19,7 +19,7 @@ AREAS: Mapping[str, Area] = {
     "stats": Area(
         (
             *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/problem_fit.py"),
-            *("alignment/verdict_change.py", "cases/best_matching.py", "passk/drop.py", "passk/suite.py"),
+            *("alignment/align.py", "cases/best_matching.py", "passk/suite.py"),
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),

@@ -37,13 +37,13 @@ from pandaeval_lab.alignment.align import (
     JudgedUnit,
     LabelledRun,
     TriedGuideline,
+    VerdictChange,
     disagreements,
     plain,
     proposing_rubric,
 )
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.judging import FileJudging, judged
-from pandaeval_lab.alignment.verdict_change import VerdictChange
 from pandaeval_lab.cli._names import config_with_trials, metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.drill.drill import Drill, chosen_faults

@@ -15,8 +15,7 @@ import argparse
 import numpy as np
 
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
-from pandaeval_lab.passk.drop import p_value
-from pandaeval_lab.passk.gate import Rules, compared
+from pandaeval_lab.passk.gate import Rules, compared, p_value
 
 Values = np.ndarray
 LEVEL = 0.05
