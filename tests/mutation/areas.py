@@ -16,7 +16,19 @@ class Area:
 
 AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
-    "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
+    "stats": Area(
+        (
+            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/problem_fit.py"),
+            *("alignment/align.py", "cases/best_matching.py", "passk/suite.py"),
+        ),
+        (
+            *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
+            *("trials/labels/test_agreement_intervals.py", "trials/labels/test_annotators.py"),
+            *("trials/labels/test_judge_agreement.py", "trials/labels/test_verdict_change.py"),
+            *("trials/learning/test_problem_fit.py", "trials/learning/test_problem_model.py"),
+            "trials/learning/test_separation.py",
+        ),
+    ),
     "gates": Area(
         ("cli/_gates.py", "passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),

@@ -32,8 +32,8 @@ from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.settings import live_evaluator
 from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.failures.live import LiveGroups
@@ -64,7 +64,7 @@ class JudgeServer:
         configured = judge_of(config, live=True)
         assert configured is not None, "a judge is configured"
         self._front, self._configured, self._telemetry = front, configured, Telemetry()
-        self._evaluator = live_evaluator(config)
+        self._evaluator = evaluator(config)
         self._store = asked_store(Path(config.store.path), clock, front, JUDGE_WRITES)
         self._process, self._caller = open_caller(self._store, configured, os.environ)
         self._longest_wait = math.inf

@@ -145,16 +145,6 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
         ),
         Instrument("pandaeval.judge.budget.limit", "gauge", "{USD}", "US dollars that a day (UTC) may cost"),
-        Instrument("pandaeval.learned.labels", "gauge", "{label}", "Labelled runs of an agent to learn from"),
-        Instrument(
-            "pandaeval.learned.auroc",
-            "gauge",
-            "{share}",
-            "How often its model has the bad of two equally long runs first",
-        ),
-        Instrument(
-            "pandaeval.learned.proposed", "gauge", "{model}", "1: learn anew, by many more labels or since runs changed"
-        ),
         Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
         Instrument(
             "pandaeval.accounting.residual", "gauge", "{item}", "Items that no count accounts for; 0, or there is a bug"

@@ -17,8 +17,7 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.labels.calibration import read, thresholds
-from pandaeval_collector.labels.learning import FOLDER
+from pandaeval_collector.labels.calibrated import read, thresholds
 from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
@@ -39,11 +38,6 @@ def evaluator(config: Config, learning: bool = False) -> Evaluator:
     from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
-
-
-def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
-    return evaluator(config, config.learn.enabled)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -69,7 +63,7 @@ def scoring(config: Config) -> EvaluatorSettings:
 
 def learned_folder(config: Config) -> Path:
     """Returns the folder of the models that were learned from labels."""
-    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
+    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
 
 
 def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:

@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._output import console, print_table, progress, safe, table
@@ -28,8 +27,6 @@ from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.jobs.setup import check_installed
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.labels.calibration import word_of_most
-from pandaeval_collector.labels.files import read_labels
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judges import RunJudge, hasty_judge
 from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
@@ -40,6 +37,7 @@ from pandaeval_lab.alignment.align import (
     JudgedUnit,
     LabelledRun,
     TriedGuideline,
+    VerdictChange,
     disagreements,
     plain,
     proposing_rubric,
@@ -53,6 +51,8 @@ from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.judge_check import METRIC, CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_lab.judge_check.plan import CheckItem
 from pandaeval_lab.judge_check.questions import forecast
+from pandaeval_lab.labels.calibration import word_of_most
+from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _INTERRUPTED = 130

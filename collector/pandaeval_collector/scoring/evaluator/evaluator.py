@@ -185,7 +185,7 @@ class Evaluator:
         metric = self._learned.get(unit.level)
         model = None if metric is None else self._models.all().get((unit.level, unit.agent))
         if metric is not None and model is not None:
-            yield metric, model, unit.with_evidence(f"{model.version}:{unit.evidence}")
+            yield metric, model, unit.with_evidence(f"{model.model.version}:{unit.evidence}")
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the

@@ -115,7 +115,7 @@ class SessionSignal:
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
     ``signals``: by the name of the metric; ``done``: the tools that change something, and did; ``course``: how it went,
-    ``None`` where an older version decided it."""
+    ``None`` where nothing had been learned when it was decided."""
 
     trace_id: str
     digest: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from math import exp, log
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats import problem_model
-from pandaeval_collector.analysis.stats.problem_model import (
+from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_lab.labels import problem_fit as problem_model
+from pandaeval_lab.labels.problem_fit import (
     FOLDS,
     PENALTIES,
     HeldOutFigures,
@@ -21,8 +23,8 @@ from pandaeval_collector.analysis.stats.problem_model import (
     auroc,
     auroc_within,
     calibration_error,
+    fitted,
     learn,
-    untested,
 )
 
 Rows = list[Mapping[str, float]]
@@ -68,11 +70,11 @@ class TestLogistic:
 
     @pytest.mark.parametrize(("value", "chance"), [(0.0, 0.5), (1.0, 1 / (1 + exp(-1))), (-2.0, 1 / (1 + exp(2)))])
     def test_the_sigmoid_of_a_value(self, value: float, chance: float) -> None:
-        assert problem_model._sigmoid(np.array([value]))[0] == pytest.approx(chance)
+        assert problem_model.sigmoid(np.array([value]))[0] == pytest.approx(chance)
 
     @pytest.mark.parametrize("sign", [-1.0, 1.0])
     def test_beyond_thirty_a_value_is_as_sure_as_at_thirty(self, sign: float) -> None:
-        near, at, far, farthest = problem_model._sigmoid(sign * np.array([29.5, 30.0, 31.0, 1e6]))
+        near, at, far, farthest = problem_model.sigmoid(sign * np.array([29.5, 30.0, 31.0, 1e6]))
         assert at == far == farthest == pytest.approx(1 / (1 + exp(-sign * 30)), rel=1e-12)
         assert near != at
 
@@ -207,7 +209,7 @@ class TestNames:
     def test_a_model_without_measures_is_fitted_on_what_is_told_of_the_rows(self) -> None:
         rows, bad, groups = _rows(60)
         rows = [{**row, "same": 7.0} | ({"calls it": 1.0} if at % 3 else {}) for at, row in enumerate(rows)]
-        model = untested(rows, bad, groups)
+        model = fitted(rows, np.array(bad, dtype=float), groups, 0)
         assert model.names == ("spans", "calls", "user_turns", "told", "same", "calls it")
         table = np.array([[row.get(name, 0.0) for name in model.names] for row in rows])
         assert model.means == pytest.approx(table.mean(axis=0))
@@ -218,7 +220,7 @@ class TestNames:
         penalty = problem_model._penalty(scaled, y, problem_model._folds(groups, y, 1))
         assert [model.bias, *model.weights] == pytest.approx(problem_model._logistic(scaled, y, penalty))
         assert {type(each) for each in (model.bias, *model.means, *model.scales, *model.weights)} == {float}
-        assert untested(rows, bad, groups, 0) == model
+        assert fitted(rows, y, groups, 0) == model
 
     def test_the_folds_within_are_drawn_by_the_seed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seeds, folds = [], problem_model._folds
@@ -226,8 +228,8 @@ class TestNames:
             problem_model, "_folds", lambda groups, y, seed: seeds.append(seed) or folds(groups, y, seed)
         )
         rows, bad, groups = _rows(60)
-        untested(rows, bad, groups)
-        untested(rows, bad, groups, 7)
+        fitted(rows, np.array(bad, dtype=float), groups, 0)
+        fitted(rows, np.array(bad, dtype=float), groups, 7)
         assert seeds == [1, 8], "others than those that rows are left out by"
 
 
@@ -239,12 +241,12 @@ class TestLearning:
             folds, unseen = problem_model._folds(groups, y, seed), np.empty(160)
             for fold in range(FOLDS):
                 kept = [at for at in range(160) if folds[at] != fold]
-                model = untested([rows[at] for at in kept], [bad[at] for at in kept], [groups[at] for at in kept], seed)
+                model = fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
                 unseen[folds == fold] = [model.score(rows[at]) for at in range(160) if folds[at] == fold]
             found, told = learn(rows, bad, groups, seed)
             assert found is not None
             assert (found.slope, found.offset) == pytest.approx(problem_model._platt(unseen, y))
-            whole = untested(rows, bad, groups, seed)
+            whole = fitted(rows, y, groups, seed)
             assert (found.names, found.means, found.scales) == (whole.names, whole.means, whole.scales)
             assert (found.weights, found.bias, found.rate) == (whole.weights, whole.bias, whole.rate)
             assert told.auroc == auroc((-unseen[y == 0]).tolist(), (-unseen[y == 1]).tolist())
@@ -387,14 +389,19 @@ class TestModel:
 
     def test_it_reads_back(self) -> None:
         held = asdict(MODEL)
-        assert ProblemModel.of_dict(held) == MODEL
-        assert ProblemModel.of_dict(
-            held | {"bias": 1, "names": ["spans"], "means": [1], "scales": [2], "weights": [3]}
-        ) == (ProblemModel(("spans",), (1.0,), (2.0,), (3.0,), 1.0, 2.0, 0.25, 0.3))
+        assert _read(held) == MODEL
+        whole = {"bias": 1, "names": ["spans"], "means": [1], "scales": [2], "weights": [3]}
+        assert _read(held | whole) == ProblemModel(("spans",), (1.0,), (2.0,), (3.0,), 1.0, 2.0, 0.25, 0.3)
 
     @pytest.mark.parametrize("name", ["names", "means", "scales", "weights", "bias", "slope", "offset", "rate"])
     def test_without_one_of_its_fields_it_is_none(self, name: str) -> None:
         held = asdict(MODEL)
         del held[name]
-        with pytest.raises(KeyError, match=name):
-            ProblemModel.of_dict(held)
+        with pytest.raises(ValueError, match=name):
+            _read(held)
+
+
+def _read(model: Mapping[str, object]) -> ProblemModel:
+    about = {"format": 1, "level": "session", "agent": "desk", "source": "people", "metric": "session.goal_completion"}
+    evidence = {"labels": 80, "auroc": None, "same_length": None}
+    return LearnedModel.of_json(json.dumps({**about, "model": model, "evidence": evidence})).model

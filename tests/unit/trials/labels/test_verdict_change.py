@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled, VerdictChange, label_rate, verdict_change
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
+from pandaeval_lab.alignment.align import VerdictChange, verdict_change
 
 
 def change(better: int, worse: int, alike: int = 50) -> VerdictChange:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats.paired import drop, p_value
+from pandaeval_lab.passk.gate import drop, p_value
 
 
 def by_hand(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> float:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pandaeval_collector.analysis.stats.tools import best_matching
+from pandaeval_lab.cases.best_matching import best_matching
 
 
 def _best(worth: list[list[float]]) -> float:

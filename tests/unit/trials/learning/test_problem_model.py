@@ -7,18 +7,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import Course, session_features
-from pandaeval_collector.analysis.stats.problem_model import (
+from pandaeval_lab.labels.learning import LabelledRuns, keep
+from pandaeval_lab.labels.problem_fit import (
     LEAST_LABELS,
     LEAST_OF_A_KIND,
-    ProblemModel,
+    HeldOutFigures,
     _folds,
     calibration_error,
     learn,
@@ -42,7 +44,7 @@ def sample(n: int, seed: int = 0, clear: float = 2.0) -> Rows:
 
 class TestLearning:
     def test_what_can_be_learned_is(self) -> None:
-        model, evidence = learned().model, learned().evidence
+        model, evidence = learned()
         assert evidence.refusal == ""
         assert evidence.same_length is not None
         assert evidence.same_length.low > 0.6
@@ -52,7 +54,7 @@ class TestLearning:
         assert calibration_error(chances, np.asarray(bad, dtype=float)) < 0.1
 
     def test_why_is_told(self) -> None:
-        model, (rows, _, _) = learned().model, sample(300)
+        model, (rows, _, _) = learned()[0], sample(300)
         likely = max(rows, key=model.probability)
         assert "many refusals" in model.reasons(likely)
         assert "many refusals" not in model.reasons(min(rows, key=model.probability))
@@ -95,25 +97,31 @@ class TestLearning:
 
 
 @cache
-def learned() -> LearnedModel:
+def learned() -> tuple[ProblemModel, HeldOutFigures]:
     model, evidence = learn(*sample(300))
     assert model is not None
-    return LearnedModel("session", "desk", "people", "session.goal_completion", model, evidence)
+    return model, evidence
+
+
+RUNS = LabelledRuns("session", "desk", "people", "session.goal_completion")
 
 
 class TestFile:
-    def test_it_reads_back(self) -> None:
-        for model in (
-            learned(),
-            replace(learned(), evidence=replace(learned().evidence, auroc=None, same_length=None)),
-        ):
-            assert LearnedModel.of_json(model.to_json()) == LearnedModel.of_json(model.to_json().encode()) == model
+    def test_it_reads_back(self, tmp_path: Path) -> None:
+        model, evidence = learned()
+        for measured in (evidence, replace(evidence, auroc=None, same_length=None)):
+            text = keep(tmp_path, RUNS, model, measured).read_text()
+            assert LearnedModel.of_json(text) == LearnedModel.of_json(text.encode())
+            figures = measured.labels, measured.auroc, measured.same_length
+            about = "session", "desk", "people", "session.goal_completion"
+            assert LearnedModel.of_json(text) == LearnedModel(*about, model, *figures)
 
-    def test_it_is_written_for_people_too(self) -> None:
-        lines = learned().to_json().splitlines(keepends=True)
-        assert lines[:3] == ["{\n", ' "format": 1,\n', f' "version": "{learned().version}",\n']
+    def test_it_is_written_for_people_too(self, tmp_path: Path) -> None:
+        lines = keep(tmp_path, RUNS, *learned()).read_text().splitlines(keepends=True)
+        version = learned()[0].version
+        assert lines[:3] == ["{\n", ' "format": 1,\n', f' "version": "{version}",\n']
         assert lines[-1] == "}\n"
-        assert re.fullmatch("[0-9a-f]{8}", learned().version)
+        assert re.fullmatch("[0-9a-f]{8}", version)
 
     def test_one_of_another_version_says_what_to_do(self) -> None:
         with pytest.raises(ValueError, match=r"^it has format 2, and this version reads 1: learn anew$"):
@@ -121,8 +129,8 @@ class TestFile:
         with pytest.raises(ValueError, match=r"^no model that `pandaeval learn` wrote \('level'\)$"):
             LearnedModel.of_json('{"format": 1}')
 
-    def test_names_are_read_as_texts(self) -> None:
-        held = json.loads(learned().to_json()) | {"agent": 7}
+    def test_names_are_read_as_texts(self, tmp_path: Path) -> None:
+        held = json.loads(keep(tmp_path, RUNS, *learned()).read_text()) | {"agent": 7}
         assert LearnedModel.of_json(json.dumps(held)).agent == "7"
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "level": "session"}'])
@@ -131,9 +139,8 @@ class TestFile:
             LearnedModel.of_json(text)
 
     def test_the_version_is_that_of_what_probabilities_depend_on(self) -> None:
-        one = learned()
-        assert replace(one, agent="other").version == one.version
-        assert replace(one, model=replace(one.model, bias=0.0)).version != one.version
+        model, _ = learned()
+        assert replace(model, bias=0.0).version != model.version
 
 
 @given(

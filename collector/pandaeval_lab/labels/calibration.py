@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
-from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import (
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.labels.calibrated import FORMAT
+from pandaeval_collector.store import JudgedRow, numbers, people
+from pandaeval_lab.labels.files import save
+from pandaeval_lab.labels.judge_agreement import (
     AnnotatorAgreement,
     JudgeAgreement,
     agreement,
     annotator_agreement,
 )
-from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import read_given, result_lines
-from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.labels.files import save
-from pandaeval_collector.labels.rates import weights
-from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_otel.wire.labels import HumanLabel
 
-_log = logging.getLogger(__name__)
-
-FORMAT = 1
 _MIDDLE = 0.5
 Key = tuple[str, str]
 
@@ -117,6 +109,20 @@ def _calibration(
     return Calibration(metric, judge, version, len(pairs) - len(kept), found, annotator_agreement(among))
 
 
+def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
+    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
+    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
+    found = [1.0 / chance for chance in judged]
+    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
+    for at in parts[0]:
+        found[at] /= drawn[at] or 1.0
+    for part in filter(None, parts):
+        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
+        for at in part:
+            found[at] *= total / squares
+    return found
+
+
 def passes(label: HumanLabel, threshold: float | None) -> bool:
     """Returns whether a person's label passes the run."""
     return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
@@ -150,63 +156,6 @@ def write(calibrations: Collection[Calibration], path: Path) -> None:
     """Writes the file that :func:`read` reads."""
     held = {"format": FORMAT, "calibrations": [as_dict(each) for each in calibrations]}
     save(path, json.dumps(held, indent=1) + "\n")
-
-
-class Kept(BaseModel):
-    """The part of a stored calibration that a collector uses."""
-
-    model_config = ConfigDict(frozen=True)
-
-    metric: str
-    judge: str
-    version: str
-    n: int = Field(ge=0)
-    suggested: float | None = Field(ge=0.0, le=1.0, validation_alias=AliasPath("suggested_threshold", "value"))
-
-
-class _File(BaseModel):
-    format: int = Field(ge=FORMAT, le=FORMAT)
-    calibrations: tuple[Kept, ...]
-
-
-def read(path: Path) -> tuple[Kept, ...]:
-    """Reads a calibration. Raises ``UserError`` for a file that :func:`write` did not make."""
-    try:
-        return _File.model_validate_json(read_given(path)).calibrations
-    except OSError as error:
-        raise UserError(f"judge.calibration: {path} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        said = one_printable_line(f"judge.calibration: {path}: {place}: {first['msg']}")
-        raise UserError(f"{said}; make it with `pandaeval calibrate --write`") from error
-
-
-def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> dict[str, float]:
-    """Returns the suggested thresholds by metric key. ``judges``: the present judge's model and version by metric key.
-    Warns of metrics calibrated only for another judge or version, or with fewer than 50 labels, and leaves them out."""
-    by_metric: dict[str, list[Kept]] = defaultdict(list)
-    for each in kept:
-        by_metric[each.metric].append(each)
-    found: dict[str, float] = {}
-    for metric in by_metric.keys() & judges.keys():
-        fitting = [each for each in by_metric[metric] if (each.judge, each.version) == judges[metric]]
-        if not fitting:
-            other, now = by_metric[metric][-1], judges[metric]
-            _warn(
-                f"{metric} was calibrated for {other.judge} (version {other.version}), and {now[0]} (version {now[1]}) "
-                "judges: calibrate anew"
-            )
-        elif fitting[-1].n < LEAST_LABELS:
-            _warn(f"{metric} was calibrated with {fitting[-1].n} labels; a threshold takes {LEAST_LABELS}")
-        elif fitting[-1].suggested is not None:
-            found[metric] = fitting[-1].suggested
-    return found
-
-
-@cache  # settings are made more than once at a start
-def _warn(what: str) -> None:
-    _log.warning("judge.calibration: %s", what)
 
 
 # The scores that labels are held against: from results as JSON lines, or from a store.

@@ -8,34 +8,19 @@ nested cross-validation, by groups (sessions of one task or user stay together).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
+from pandaeval_collector.analysis.stats.learned import ProblemModel, Row, ShareEstimate, sigmoid
+from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH
 
 # How well a score tells good units from bad ones, with intervals: closed forms, so that nothing is drawn at random.
 Numbers = NDArray[np.float64]
 Z95 = 1.959963984540054
-
-
-@dataclass(frozen=True, slots=True)
-class ShareEstimate:
-    """A value in 0..1 with its 95 % interval, from ``n`` units; ``nan`` without any."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    def __str__(self) -> str:
-        if self.value != self.value:
-            return "–"
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 NOTHING = ShareEstimate(nan, nan, nan, 0)
@@ -90,10 +75,6 @@ PENALTIES = (10.0, 30.0, 100.0)
 _RARE = 5
 """A tool that was called in fewer units is no feature."""
 _STEPS, _CLOSE_ENOUGH = 50, 1e-8
-_MOST_REASONS = 3
-_WEAK = 0.05
-"""A contribution to the log-odds below this is no reason."""
-Row = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,47 +104,6 @@ class HeldOutFigures:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemModel:
-    """A fitted model. ``names``, ``means``, ``scales`` and ``weights``: of the features; ``slope`` and ``offset``:
-    Platt's scaling; ``rate``: share of bad units among the labels."""
-
-    names: tuple[str, ...]
-    means: tuple[float, ...]
-    scales: tuple[float, ...]
-    weights: tuple[float, ...]
-    bias: float
-    slope: float
-    offset: float
-    rate: float
-
-    def score(self, row: Row) -> float:
-        """Returns the log-odds of a problem as fitted, before Platt's scaling."""
-        return self.bias + sum(self._parts(row))
-
-    def probability(self, row: Row) -> float:
-        """Returns how likely a problem is, 0..1."""
-        return float(_sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
-
-    def reasons(self, row: Row) -> tuple[str, ...]:
-        """Returns in words what speaks most for a problem, the strongest first; at most three."""
-        parts = sorted(zip(self._parts(row), self.names, strict=True), reverse=True)
-        named = [(part, name) for part, name in parts if part * self.slope > _WEAK][:_MOST_REASONS]
-        means = dict(zip(self.names, self.means, strict=True))
-        return tuple(told(name, row.get(name, 0.0) > means[name]) for _, name in named)
-
-    def _parts(self, row: Row) -> list[float]:
-        values = zip(self.names, self.means, self.scales, self.weights, strict=True)
-        return [weight * (row.get(name, 0.0) - mean) / scale for name, mean, scale, weight in values]
-
-    @classmethod
-    def of_dict(cls, held: Mapping[str, Any]) -> ProblemModel:
-        """Reads what ``dataclasses.asdict`` made of a model. Raises ``KeyError`` or ``TypeError`` for anything else."""
-        numbers = [tuple(map(float, held[name])) for name in ("means", "scales", "weights")]
-        rest = [float(held[name]) for name in ("bias", "slope", "offset", "rate")]
-        return cls(tuple(map(str, held["names"])), numbers[0], numbers[1], numbers[2], *rest)
-
-
 def learn(
     rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
 ) -> tuple[ProblemModel | None, HeldOutFigures]:
@@ -179,16 +119,11 @@ def learn(
         out = folds == fold
         if out.any():
             kept = [at for at in range(len(y)) if not out[at]]
-            model = _fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
+            model = fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
             unseen[out] = [model.score(rows[at]) for at in range(len(y)) if out[at]]
     slope, offset = _platt(unseen, y)
-    scaled = replace(_fitted(rows, y, groups, seed), slope=slope, offset=offset)
+    scaled = replace(fitted(rows, y, groups, seed), slope=slope, offset=offset)
     return scaled, _evidence(rows, y, unseen, _cross_scaled(unseen, y, folds))
-
-
-def untested(rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0) -> ProblemModel:
-    """Fits a model to rows, however few, without measuring or scaling it: for learning curves."""
-    return _fitted(rows, np.asarray(bad, dtype=np.float64), groups, seed)
 
 
 def _cross_scaled(unseen: Numbers, y: Numbers, folds: NDArray[np.int64]) -> Numbers:
@@ -197,7 +132,7 @@ def _cross_scaled(unseen: Numbers, y: Numbers, folds: NDArray[np.int64]) -> Numb
     for fold in range(FOLDS):
         out = folds == fold
         slope, offset = _platt(unseen[~out], y[~out])
-        found[out] = _sigmoid(slope * unseen[out] + offset)
+        found[out] = sigmoid(slope * unseen[out] + offset)
     return found
 
 
@@ -233,7 +168,7 @@ def calibration_error(probability: Numbers, y: Numbers) -> float:
     return float(sum(abs(probability[at].mean() - y[at].mean()) * len(at) for at in bins) / len(y))
 
 
-def _fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -> ProblemModel:
+def fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -> ProblemModel:
     """Fits a model without scaling, with the penalty that does best within these rows."""
     names = _names(rows)
     table = np.asarray([[row.get(name, 0.0) for name in names] for row in rows])
@@ -264,7 +199,7 @@ def _penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
             if out.any() and 0 < y[~out].sum() < len(y[~out]):
                 weights = _logistic(table[~out], y[~out], penalty)
                 # Of one row so much counts at most: a single one far from all others must not choose the penalty.
-                chance = np.clip(_sigmoid(weights[0] + table[out] @ weights[1:]), 1e-6, 1 - 1e-6)
+                chance = np.clip(sigmoid(weights[0] + table[out] @ weights[1:]), 1e-6, 1 - 1e-6)
                 loss -= float(np.sum(y[out] * np.log(chance) + (1 - y[out]) * np.log(1 - chance)))
         losses[penalty] = loss
     return min(losses, key=losses.__getitem__)
@@ -276,7 +211,7 @@ def _logistic(table: Numbers, y: Numbers, penalty: float) -> Numbers:
     ridge = np.diag([1e-6] + [penalty] * table.shape[1])
     weights = np.zeros(x.shape[1])
     for _ in range(_STEPS):
-        chance = _sigmoid(x @ weights)
+        chance = sigmoid(x @ weights)
         slope = x.T @ (chance - y) + ridge @ weights
         bend = (x.T * np.maximum(chance * (1 - chance), 1e-9)) @ x + ridge
         step = np.linalg.solve(bend, slope)
@@ -312,7 +247,3 @@ def _folds(groups: Sequence[str], y: Numbers, seed: int) -> NDArray[np.int64]:
         rare[fold] += int((y[members[at]] == rarer).sum())
         size[fold] += len(members[at])
     return found
-
-
-def _sigmoid(values: Numbers) -> Numbers:
-    return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))

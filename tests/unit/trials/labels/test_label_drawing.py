@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
-from pandaeval_collector.analysis.stats.learned import drawn, numbers_of, wanted
+from pandaeval_collector.labels.queue import drawn, numbers_of, wanted
 
 
 def test_half_is_drawn_near_the_threshold_and_every_run_can_be() -> None:
