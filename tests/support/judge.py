@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
-from pandaeval_collector.jobs.grouping import RUBRIC as ERROR_DEDUPLICATION
 from pandaeval_collector.judge.rubric import TOGETHER
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.replay.grouping import RUBRIC as ERROR_DEDUPLICATION
 
 GROUPING = (ERROR_DEDUPLICATION,)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
