@@ -276,7 +276,7 @@ class Attempts:
         suspicious = bool(about.get("suspicious"))
         match subject:
             case TurnView():
-                return self._evaluator.turns.about(subject, suspicious)
+                return self._evaluator.judged_turn(subject, suspicious)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
