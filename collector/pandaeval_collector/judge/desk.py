@@ -115,7 +115,8 @@ class FirstCalls:
 
 class Desk:
     """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
-    returns those parameters of a model's calls that may change its answers, as a text. On one event loop."""
+    returns those parameters of a model's calls that may change its answers, as a text. ``secrets``: whether secrets are
+    redacted in what is sent along with a question. On one event loop."""
 
     def __init__(
         self,
@@ -124,12 +125,18 @@ class Desk:
         *,
         language: str = ENGLISH,
         asked_with: Callable[[str], str] = lambda model: "",
+        secrets: bool = True,
     ) -> None:
-        self._caller, self._memory, self._language, self._asked_with = caller, memory, language, asked_with
+        self.memory, self.secrets = memory, secrets
+        self._caller, self._language, self._asked_with = caller, language, asked_with
         self._firsts = FirstCalls()
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
+
+    def remembering(self, memory: Memory) -> Desk:
+        """Makes a desk that asks in the same way, and remembers answers in ``memory``."""
+        return Desk(self._caller, memory, language=self._language, asked_with=self._asked_with, secrets=self.secrets)
 
     async def ask(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
@@ -181,7 +188,7 @@ class Desk:
     ) -> tuple[V, str]:
         """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
         answer if it is no verdict."""
-        remembered = self._memory.recall(key)
+        remembered = self.memory.recall(key)
         if remembered is not None:
             try:
                 held = json.loads(remembered)
@@ -203,7 +210,7 @@ class Desk:
             except InvalidReplyError as again:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
         kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
-        await self._memory.keep(key, json.dumps(kept).encode())
+        await self.memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
 
     async def _first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
@@ -252,14 +259,13 @@ class Judge:
         desk: Desk,
         pack: Pack,
         model: str,
-        secrets: bool = True,
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart[Any], ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
         self.together, self._guidance, self._shorter = together, guidance, shorter
-        self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
+        self._desk, self._pack, self._model, self._asker = desk, pack, model, asker
         self.spent = AnswerCost()
 
     @property
@@ -275,7 +281,7 @@ class Judge:
         """
         rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
-        if self._secrets:
+        if self._desk.secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
         try:
             verdict = await self._ask(rubric, facts)

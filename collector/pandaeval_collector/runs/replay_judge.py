@@ -15,7 +15,7 @@ from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
+from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, desk_of
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.known import Price
@@ -91,15 +91,11 @@ class ReplayJudge:
 
     def desk(self) -> Desk:
         """Makes a desk at which the judge is asked."""
-        return self._desks.desk(StoredMemory(self._store, self._telemetry))
+        return desk_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
     def _own(self) -> OwnJudge:
         return OwnJudge(self._store, hasty(self._config), self._environ)
-
-    @cached_property
-    def _desks(self) -> Desks:
-        return Desks(self._given or self._own, self.settings)
 
     async def _answers(self, line: Line) -> list[Result]:
         """Commits one answer at a time."""
@@ -114,15 +110,16 @@ class ReplayJudge:
 
         jobs = self._store.jobs
         self._asked += jobs.waiting()
+        desk = self.desk()
         attempts = Attempts(
             self._store,
             line.scores,
             self._evaluator,
-            self._desks.caller,
+            desk,
             FiledHere(line, settle),
             self._telemetry,
             _PATIENCE,
-            checks=open_checks(self._config, self._store, self._desks, self._telemetry),
+            checks=open_checks(self._config, self._store, desk, self._telemetry),
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)

@@ -130,7 +130,7 @@ def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCau
     desk = judge.desk()
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-        return await Judge(desk, record(shown), settings.model, settings.secrets).ask(RUBRIC, given(shown))
+        return await Judge(desk, record(shown), settings.model).ask(RUBRIC, given(shown))
 
     return judge.run(grouped(failures, ask))
 
