@@ -26,8 +26,8 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TurnContext,
     TurnMetric,
+    ends,
 )
-from pandaeval_collector.scoring.metric.declaration import ends
 from pandaeval_otel.model import Trace
 
 _SPAN_ID = re.compile("[0-9a-f]{16}")
