@@ -26,7 +26,7 @@ from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import Desks, StoredMemory, open_caller
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
 from pandaeval_collector.jobs.shadow import open_shadow
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
@@ -100,19 +100,17 @@ class JudgeServer:
 
     async def _runner(self) -> Runner:
         store, configured, telemetry, evaluator = self._store, self._configured, self._telemetry, self._evaluator
-        desks, memory = Desks(self._caller, evaluator.settings.judge), StoredMemory(store, telemetry)
-        shadow = await open_shadow(
-            store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share
-        )
+        desk = desk_of(self._caller, evaluator.settings.judge, StoredMemory(store, telemetry))
+        shadow = await open_shadow(store, desk, evaluator, telemetry, configured.shadow, configured.shadow_share)
         attempts = Attempts(
             store,
             SessionScores(self._store.reads, evaluator),
             evaluator,
-            self._caller,
+            desk,
             FiledByFront(self._front),
             telemetry,
             over_budget=configured.over_budget,
-            checks=open_checks(configured, store, desks, telemetry),
+            checks=open_checks(configured, store, desk, telemetry),
             budgets=RecordBudgets(self._process.record_budget),
             shadow=shadow,
             failures=LiveGroups(evaluator.embedder, self._store.reads.failure_groups()),

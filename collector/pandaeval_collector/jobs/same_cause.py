@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pandaeval_collector.jobs.grouping import fenced, shown_line
-from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
+from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.store.failures.failure import Failure
 from pandaeval_collector.store.failures.live import SURE, Candidate, LiveGroups
@@ -69,3 +71,17 @@ def record(failure: Failure, found: Sequence[Candidate]) -> Pack:
     )
     new = shown_line(f"[{failure.label}] {failure.reason}", _MOST_CHARS)
     return fenced(("## The new failure", new), ("## Groups, each with its first failure", known))
+
+
+def fenced(*parts: tuple[str, str]) -> Pack:
+    """Writes a record of parts, each a headline and a text, which is fenced."""
+    fence = secrets.token_hex(NONCE_DIGITS // 2)
+    text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
+    shown = "\n".join(held for _, held in parts)
+    digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
+
+
+def shown_line(text: str, most: int) -> str:
+    """Makes one line of a text that came from traces, of at most ``most`` characters."""
+    return one_line(elided(neutral(text), most))

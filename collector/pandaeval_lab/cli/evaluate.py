@@ -30,7 +30,7 @@ from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_collector.store.failures.failure import Failure, RootCause, by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
@@ -295,7 +295,11 @@ class Evaluation:
     def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
-        grouped = by_code if asked is None else asked.grouped
+        grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code
+        if asked is not None:
+            from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
+
+            grouped = partial(grouped_by, asked)
         if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.

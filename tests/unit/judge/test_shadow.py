@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.jobs.setup import Desks, StoredMemory
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of
 from pandaeval_collector.jobs.shadow import as_judge, open_shadow
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.line import Line
@@ -71,11 +71,11 @@ async def _judge(
 ) -> None:
     """Runs all jobs as a collector does after its start."""
     store, evaluator = running.store, Evaluator(running.embedder, judge)
-    desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
-    shadow = await open_shadow(store, desks, memory, evaluator, running.telemetry, model, share)
+    desk = desk_of(caller, judge.judge, StoredMemory(store, running.telemetry))
+    shadow = await open_shadow(store, desk, evaluator, running.telemetry, model, share)
     line = LineHere(Line(store.reads, evaluator, Emitter()))
     filing, scores = FiledThrough(running.pipeline, line), line.line.scores
-    attempts = Attempts(store, scores, evaluator, caller, filing, running.telemetry, shadow=shadow)
+    attempts = Attempts(store, scores, evaluator, desk, filing, running.telemetry, shadow=shadow)
     await Runner(store, attempts).drain()
 
 

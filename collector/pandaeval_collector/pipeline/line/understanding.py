@@ -202,7 +202,7 @@ class Understanding:
         run.is_judged = True
         run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
         found, questions = self._evaluator.judged(trace, suspicious)
-        of_turns, about_turns = self._evaluator.turns.questions(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)
         run.results.extend((*found, *of_turns))
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious

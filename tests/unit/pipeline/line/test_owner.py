@@ -15,6 +15,8 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
@@ -199,8 +201,17 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
+        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         await Runner(
-            store, Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry())
+            store,
+            Attempts(
+                store,
+                line.scores,
+                evaluator,
+                desk,
+                FiledHere(line, settle),
+                Telemetry(),
+            ),
         ).drain()
         await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
         await owner.wait(1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,9 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.filters import SEVERITIES
-from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
+from pandaeval_collector.jobs.same_cause import fenced, shown_line
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.runs.replay_judge import ReplayJudge
 from pandaeval_collector.store.failures.failure import HIGH, Failure, RootCause, by_code, worst_first
 
 MOST = 120
@@ -97,20 +97,6 @@ def record(failures: Sequence[Failure]) -> Pack:
     return fenced((_HEAD, "\n".join(lines)))
 
 
-def fenced(*parts: tuple[str, str]) -> Pack:
-    """Writes a record of parts, each a headline and a text, which is fenced."""
-    fence = secrets.token_hex(NONCE_DIGITS // 2)
-    text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
-    shown = "\n".join(held for _, held in parts)
-    digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
-
-
-def shown_line(text: str, most: int) -> str:
-    """Makes one line of a text that came from traces, of at most ``most`` characters."""
-    return one_line(elided(neutral(text), most))
-
-
 Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 """Puts the question about these failures to a judge; raises what keeps it from answering."""
 
@@ -134,6 +120,19 @@ class _Named:
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
+
+
+def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
+    """Groups failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
+    settings = judge.settings
+    if settings is None or not failures:
+        return by_code(failures)
+    desk = judge.desk()
+
+    async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+        return await Judge(desk, record(shown), settings.model).ask(RUBRIC, given(shown))
+
+    return judge.run(grouped(failures, ask))
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:

@@ -1,22 +1,165 @@
-"""What a metric is: a named question about a trace, a turn, a session or a trial, as a value."""
+"""What the author of a metric imports: the declaration of a metric, which is a value, and what it is given to judge a
+subject by.
+
+A metric's file makes a :class:`Metric` and names it ``METRIC``; :mod:`pandaeval_collector.scoring.registry` finds it
+there. Packages of other people import these names from here, so they stay.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands
+from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
+from pandaeval_collector.analysis.rules.grounding.before import Before
+from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.problem_features import Course
+from pandaeval_collector.analysis.stats.similarity import Direction, Vector
+from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric.contexts import SessionContext, SessionView, TraceContext, TurnContext
 from pandaeval_otel.model import Trace
+
+
+# What a metric is given besides its subject, and a session as its metrics see it.
+#
+# Nobody changes these objects. Those that there are many of are not declared frozen: setting the fields of a frozen
+# object takes four times as long.
+@dataclass(slots=True)
+class Texts:
+    """The vectors of the texts that metrics asked for, computed in one batch for many traces. One thread.
+
+    ``rows[text]``: shape (dim,), float32, length 1 or all zeros. ``chunked``: the texts that were embedded in parts.
+    ``embedder``, ``bands``: the id of the embedder and what its cosines mean. ``lost``: why there are no vectors; a
+    metric that asks for one gets this exception. ``known``: how much of a text the embedder knows."""
+
+    rows: Mapping[str, NDArray[np.float32]]
+    chunked: Collection[str]
+    embedder: str
+    bands: Bands | None
+    lost: Exception | None = None
+    known: Callable[[str], KnownShare] = lambda text: ALL_KNOWN
+    _directions: dict[str, Direction] = field(default_factory=dict)
+    _words: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def direction(self, text: str) -> Direction:
+        """Returns the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
+        there are no vectors, and ``KeyError`` for a text that no metric asked to embed."""
+        found = self._directions.get(text)
+        if found is None:
+            if self.lost is not None:
+                raise self.lost
+            found = self._directions[text] = Direction(self.rows[text])
+        return found
+
+    def know(self, text: str, direction: Direction, words: frozenset[str]) -> None:
+        """Adds the direction and the words of a text that was embedded before, such as an earlier answer."""
+        self._directions[text], self._words[text] = direction, words
+
+    def words(self, text: str) -> frozenset[str]:
+        """Returns the content words of the text; computed once."""
+        found = self._words.get(text)
+        if found is None:
+            found = self._words[text] = content_tokens(text)
+        return found
+
+
+@dataclass(slots=True)
+class EarlierOutput:
+    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there."""
+
+    trace_id: str
+    index: int
+    embedding: Vector
+    tokens: frozenset[str]
+
+
+@dataclass(slots=True)
+class TraceContext:
+    """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
+    first, for metrics that read ``answers``; empty for the others. Those with it see the trace without its spans and
+    messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
+    ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
+    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
+    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
+    spans that failing results name, by metric, for metrics with ``explains``."""
+
+    texts: Texts
+    threshold: float
+    earlier: tuple[EarlierOutput, ...] = ()
+    end_tokens: tuple[str, ...] = ()
+    before: Before | None = None
+    asked_again: bool = False
+    learned: LearnedModel | None = None
+    failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TurnContext:
+    """What a turn metric may look at besides the turn. ``threshold``: in the metric's own scale."""
+
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSignal:
+    """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
+    ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
+    whose failure it is about; ``older``: it is about an older revision, as no judge was asked about this one yet."""
+
+    outcome: str
+    value: float | None = None
+    why: str | None = None
+    said: str = ""
+    lost: str = ""
+    older: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
+    ``signals``: by the name of the metric; ``done``: the tools that change something, and did; ``course``: how it went,
+    ``None`` where nothing had been learned when it was decided."""
+
+    trace_id: str
+    digest: str
+    crashed: bool
+    signals: Mapping[str, SessionSignal]
+    done: tuple[str, ...] = ()
+    course: Course | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session: the summaries of its decided traces, ordered by (earliest span start, trace id)."""
+
+    session_id: str
+    traces: tuple[TraceSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a session metric may look at besides the session. ``enabled``: names of the trace metrics that are switched
+    on; ``weights``: overrides of the signal weights; ``extra_signals``: names of our own signals that count as well;
+    ``judged``: a judge is configured; ``learned``: what was learned from labels of this agent, for metrics with
+    ``learned``."""
+
+    threshold: float
+    enabled: frozenset[str]
+    weights: Mapping[str, float]
+    extra_signals: tuple[str, ...]
+    judged: bool = False
+    learned: LearnedModel | None = None
+
 
 # What has to hold of a metric for it to be run at all, whoever wrote it.
 LEVELS = ("trace", "turn", "session", "trial", "task")
