@@ -22,7 +22,7 @@ AREAS: Mapping[str, Area] = {
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series.py", "store/tally.py"),
+        ("store/series.py",),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(
@@ -40,9 +40,10 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/bulk.py", "store/changes.py", "store/chunks.py"),
-            *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
-            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
+            *("store/table.py", "store/changes.py", "store/chunks.py"),
+            *("store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
+            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/runs.py"),
+            "store/store.py",
         ),
         ("store",),
     ),

@@ -25,8 +25,7 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.judges import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 
 T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)

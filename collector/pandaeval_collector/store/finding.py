@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import found, numbers, people, tally
+from pandaeval_collector.store import found, numbers, people
 from pandaeval_collector.store.chunks import Part
 from pandaeval_collector.store.connection import Connections
-from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
+from pandaeval_collector.store.failures import FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
     OF_SESSION,
@@ -32,6 +32,7 @@ from pandaeval_collector.store.found import (
 )
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.series import attributes_of
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _NAMES_AGE = 50.0
@@ -316,7 +317,7 @@ class Finder:
         """All series of a counter, at most 20,000."""
         with self._reads.snapshot() as reader:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
-        return [CounterSeries(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
+        return [CounterSeries(dict(attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
         """Returns the number of the newest result; 0 where there is none."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import struct
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import orjson
 import zstandard
 
-from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.store import numbers, tally
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
-from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
+from pandaeval_collector.store.failures import FailureGroupRow, groups
 from pandaeval_collector.store.kept import contents
-from pandaeval_collector.store.outbox import READ_BYTES, DamagedError, batch_items
+from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
 from pandaeval_collector.store.responses import ResponseTables, Seen
-from pandaeval_collector.store.rows import Chunk, OutboxRow, ResultRow, SessionTraceRow, StoredSeries, decided
-from pandaeval_collector.store.run_tables import RunReads
+from pandaeval_collector.store.rows import Chunk, ResultRow, SessionTraceRow
+from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.series import Tally
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
@@ -40,7 +39,8 @@ class StoreReader:
         self._reader, self.scan = self._connections.own, self._connections.scan
         self.snapshot = self._connections.snapshot
         self.responses = ResponseTables(self._reader, responses)
-        self.runs = RunReads(self._reader)
+        self.runs = RunTable(self._reader)
+        self.tally = Tally(self._reader)
 
     def connection(self) -> sqlite3.Connection:
         """The calling thread's connection."""
@@ -114,7 +114,7 @@ class StoreReader:
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
         rows = numbers.each_of(reader, query, trace_ids, numbers.blocks(reader))
-        return {trace_id: decided(row) for trace_id, *row in rows}
+        return {trace_id: _decided(*row) for trace_id, *row in rows}
 
     def decided_ids(self) -> set[bytes]:
         """The ids of all decided traces that the store remembers."""
@@ -167,11 +167,6 @@ class StoreReader:
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
         return groups(self._reader())
-
-    def failure_counts(self) -> list[tuple[str, str, int]]:
-        """Returns (id, severity, number of failures) of each group, in the same order."""
-        rows = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
-        return rows.fetchall()
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -254,56 +249,12 @@ class StoreReader:
         row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
         return None if row is None else bool(row[0])
 
-    # -- what exporters read -------------------------------------------------------------------------------------
 
-    def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
-        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
-        Raises :class:`DamagedError` when the first of them cannot be read."""
-        rows = self._reader().execute(
-            "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (signal, seq, limit),
-        )
-        found: list[OutboxRow] = []
-        size = 0
-        for last, count, packed in rows:
-            try:
-                items = batch_items(count, packed)
-            except (zstandard.ZstdError, struct.error) as error:
-                if found:
-                    break
-                raise DamagedError(last, min(count, last - seq)) from error
-            numbered = enumerate(items, last - len(items) + 1)
-            found.extend(OutboxRow(signal, item, number) for number, item in numbered if number > seq)
-            size += sum(map(len, items))
-            if len(found) >= limit or size >= READ_BYTES:
-                break
-        rows.close()
-        return found[:limit]
-
-    def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
-        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
-        counted = self._reader().execute(
-            """SELECT coalesce(sum(min(items, seq - ?2)), 0)
-               FROM (SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3)""",
-            (signal, seq, most),
-        )
-        return int(counted.fetchone()[0])
-
-    def outbox_bytes(self) -> int:
-        """Bytes of all rows that are kept to be sent."""
-        return int(self._reader().execute("SELECT coalesce(sum(size), 0) FROM outbox").fetchone()[0])
-
-    def series(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
-        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
-        ``reader``: ``otlp`` or ``scrape``."""
-        return tally.page(self._reader(), reader, name, after, limit)
-
-    def series_names(self) -> Iterator[tuple[str, Attributes]]:
-        """Names and attributes of all score series."""
-        with self.scan() as reader:
-            for name, attributes in reader.execute("SELECT name, attributes FROM series"):
-                yield name, tally.attributes_of(attributes)
-
-    def labels(self) -> list[tuple[str, str]]:
-        """The label values that were admitted so far."""
-        return list(self._reader().execute("SELECT kind, value FROM labels"))
+def _decided(revision: int, final: int, packed: bytes, chunks: bytes, size: int) -> Decided:
+    """Reads what is remembered of a decided trace; a tombstone, which has no chunks, is final."""
+    ids, at = set(), 0
+    while at < len(packed):  # see :func:`pandaeval_collector.store.changes.pack_ids`
+        end = at + 1 + packed[at]
+        ids.add(packed[at + 1 : end])
+        at = end
+    return Decided(revision, frozenset(ids), tuple(orjson.loads(chunks)), size, bool(final) or not packed)

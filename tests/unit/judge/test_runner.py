@@ -129,7 +129,7 @@ async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path
         raise AssertionError
 
     def compressed() -> int:
-        return jobs.store.keep(0.0, jobs.store.clock.calendar() + 1.0)
+        return jobs.store.kept.keep(0.0, jobs.store.clock.calendar() + 1.0)
 
     async with _jobs(tmp_path, never, slots=2, longest_wait=lambda: waits[0]) as jobs:
         count = jobs.decide(8)

@@ -11,8 +11,7 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import gravity, severity_of
-from pandaeval_collector.store.failures.live import plain
+from pandaeval_collector.store.failures import gravity, plain, severity_of
 from pandaeval_collector.store.found import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
