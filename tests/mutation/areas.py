@@ -27,7 +27,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "lists": Area(
         (
-            *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
+            *("store/finding.py", "store/listed.py", "store/wanted.py"),
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
             "show/api/shapes.py",
         ),

@@ -38,8 +38,7 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.damage import note_damage
+from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.failures import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
 

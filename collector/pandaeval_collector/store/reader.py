@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -21,13 +20,14 @@ from pandaeval_collector.store.responses import ResponseTables, Seen
 from pandaeval_collector.store.rows import Chunk, ResultRow, SessionTraceRow
 from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.series import Tally
+from pandaeval_collector.store.table import Table
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
-_RESULT = "id, unit, metric, revision, body, counted, seq"
+_RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
-class StoreReader:
+class StoreReader(Table):
     """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
     connection of its own. All that decides, judges or shows traces reads the store through this."""
 
@@ -36,30 +36,20 @@ class StoreReader:
         each is looked up on disk."""
         self.path = path
         self._connections = Connections(path)
-        self._reader, self.scan = self._connections.own, self._connections.scan
-        self.snapshot = self._connections.snapshot
+        super().__init__(self._connections.own)
+        self.connection, self.scan = self._connections.own, self._connections.scan
+        self.snapshot, self.close = self._connections.snapshot, self._connections.close
         self.responses = ResponseTables(self._reader, responses)
         self.runs = RunTable(self._reader)
         self.tally = Tally(self._reader)
 
-    def connection(self) -> sqlite3.Connection:
-        """The calling thread's connection."""
-        return self._reader()
-
     def used_bytes(self) -> int:
         """Returns how many bytes of the store's file are in use, free pages not counted."""
-        pages, free = (
-            self._reader().execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
-        )
-        return int(pages - free) * PAGE_BYTES
-
-    def close(self) -> None:
-        """Closes the connections of all threads."""
-        self._connections.close()
+        return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
 
     def get(self, key: str) -> str | None:
         """Returns a small fact that was stored under a key; ``None`` where there is none."""
-        row = self._reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self._row("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
     # -- spans ---------------------------------------------------------------------------------------------------
@@ -118,25 +108,21 @@ class StoreReader:
 
     def decided_ids(self) -> set[bytes]:
         """The ids of all decided traces that the store remembers."""
-        return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
+        return {trace_id for (trace_id,) in self._rows("SELECT trace_id FROM traces")}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
         undecided trace."""
-        reader = self._reader()
-        number = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
+        number = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
+        row = self._row("SELECT digest, chunks FROM traces WHERE no = ?", number)
         return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The newest result of each (unit, metric) of the given units."""
         reader = self._reader()
-        query = f"SELECT {_RESULT}, settled FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
-        newest: dict[tuple[str, str], ResultRow] = {}
-        for *fields, settled in numbers.each_of(reader, query, numbers.of_units(reader, units)):
-            row = newest[fields[1], fields[2]] = ResultRow(*fields)
-            row.settled = bool(settled)
-        return newest
+        query = f"SELECT {_RESULT} FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
+        rows = [ResultRow(*row) for row in numbers.each_of(reader, query, numbers.of_units(reader, units))]
+        return {(row.unit, row.metric): row for row in rows}
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
         """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
@@ -162,7 +148,7 @@ class StoreReader:
 
     def newest_seq(self) -> int:
         """The ``seq`` of the newest result; 0 when there is none."""
-        return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+        return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
@@ -209,10 +195,6 @@ class StoreReader:
             found[session_id][1].extend(checked_members([(session_id, *row)]))
         return found
 
-    def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
-        """Returns what one decided trace left behind for its session."""
-        return self.left_behind([trace_id]).get(trace_id)
-
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
         """Returns what decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
@@ -234,19 +216,17 @@ class StoreReader:
 
     def uncompared(self) -> list[str]:
         """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
-        rows = self._reader().execute(
-            """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
-               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
-        )
-        return [row[0] for row in rows]
+        query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
+                   WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
+        return [session_id for (session_id,) in self._rows(query)]
 
     def endings(self) -> list[str]:
         """Sessions that an application ended and that are not scored for good yet."""
-        return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
+        return [session_id for (session_id,) in self._rows("SELECT session_id FROM endings ORDER BY session_id")]
 
     def session_is_open(self, session_id: str) -> bool | None:
         """Whether a session waits to be scored for good; ``None`` for one that is not known."""
-        row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        row = self._row("SELECT open FROM sessions WHERE session_id = ?", session_id)
         return None if row is None else bool(row[0])
 
 

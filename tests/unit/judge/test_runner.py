@@ -207,7 +207,7 @@ async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal[
         await jobs.runner.stop()
         due = jobs.store.jobs.next_due()
         assert due is not None
-        times = held.clock.now()
+        times = jobs.store.clock.now()
         assert round(due - times.running + times.wall) % 86_400 == 0, "when the next day begins"
         assert not jobs.results()
         assert {job.attempts for job in jobs.store.jobs.lease(due + 1, 9).result()} == {1}, "and it cost no try"

@@ -20,8 +20,7 @@ from pandaeval_collector.store import (
     listed,
 )
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import MOST_STATES, Listed, ListedSession
+from pandaeval_collector.store.finding import MOST_STATES, Finder, Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
 from support.database import kept_bytes, open_database

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import pandaeval_collector.store.damage as damage_module
+import pandaeval_collector.store.connection as damage_module
 from pandaeval_collector.store import (
     Chunk,
     DecidedTrace,
