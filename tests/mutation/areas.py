@@ -34,12 +34,12 @@ AREAS: Mapping[str, Area] = {
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series.py", "store/tally.py"),
+        ("store/series.py",),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(
         (
-            *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
+            *("store/finding.py", "store/listed.py", "store/wanted.py"),
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
             "show/api/shapes.py",
         ),
@@ -52,9 +52,10 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/bulk.py", "store/changes.py", "store/chunks.py"),
-            *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
-            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
+            *("store/table.py", "store/changes.py", "store/chunks.py"),
+            *("store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
+            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/runs.py"),
+            "store/store.py",
         ),
         ("store",),
     ),

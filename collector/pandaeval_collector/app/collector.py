@@ -38,10 +38,9 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.gauges import GroupGauges
-from pandaeval_collector.store.run_rows import RunBatch
+from pandaeval_collector.store.connection import FILE_NAME, note_damage
+from pandaeval_collector.store.failures import GroupGauges
+from pandaeval_collector.store.runs import RunBatch
 
 _log = logging.getLogger(__name__)
 
@@ -136,10 +135,10 @@ class Collector:
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
         """Starts the processes of the line. Raises ``ChildStartError``."""
         config = self._config
-        others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
+        others = await asyncio.to_thread(store.tally.bound, config.exporters.max_series)
         if others:
             _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
-        self.telemetry.family(GroupGauges(store).values)
+        self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
         line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
         self._parts.push_async_callback(line.close)

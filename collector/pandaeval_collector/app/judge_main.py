@@ -36,7 +36,7 @@ from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.live_groups import LiveGroups
 
 _log = logging.getLogger(__name__)
 

@@ -29,14 +29,14 @@ class LineSetup:
         from pandaeval_collector.runs.front import hands_over
         from pandaeval_collector.runs.settings import evaluator
         from pandaeval_collector.store import StoreReader
-        from pandaeval_collector.store.failures.live import LiveGroups
+        from pandaeval_collector.store.live_groups import LiveGroups
         from pandaeval_collector.store.series import SeriesLabels
         from pandaeval_otel.dialects import dialects
 
         config = self.config
         dialects()  # what is wrong with one of another package is said now, not over the first trace
         scorer, store = evaluator(config), StoreReader(Path(config.store.path))
-        labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
+        labels = SeriesLabels(store.tally.labels(), store.tally.names(), config.exporters.max_series)
         telemetry.gauge("pandaeval.series", lambda: labels.series)
         emitter = Emitter(
             self.signals,

@@ -45,7 +45,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
 

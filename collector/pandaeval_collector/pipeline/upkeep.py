@@ -83,10 +83,10 @@ class Upkeep:
                 # Not where the disk budget has room for the late window alone.
                 if self._keep_bytes > 0 and self.kept_for() > self._late_window:
                     compressed = await self._paced(
-                        asyncio.to_thread(self._store.keep, self._late_window, now, self._keep(), _KEEP)
+                        asyncio.to_thread(self._store.kept.keep, self._late_window, now, self._keep(), _KEEP)
                     )
                 most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
-                kept = await asyncio.wrap_future(self._store.forget_kept(self.kept_for(), most, now, limit=_FORGET))
+                kept = await asyncio.wrap_future(self._store.kept.forget(self.kept_for(), most, now, limit=_FORGET))
                 has_more = _FORGET in (kept, await self._forget()) or compressed > 0
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()

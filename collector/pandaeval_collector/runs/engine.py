@@ -25,7 +25,7 @@ from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.runs.wire import RunSetup, Scored
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunBatch, RunRow
+from pandaeval_collector.store.runs import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
 

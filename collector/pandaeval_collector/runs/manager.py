@@ -24,7 +24,7 @@ from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose
 from pandaeval_collector.runs.wire import CallCount
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.runs import FullError, RunRow, ScheduleRow
 
 # What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
 MOST = 200

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
-from pandaeval_collector.store.run_rows import RunResult
+from pandaeval_collector.store.runs import RunResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures.failure import Failure, RootCause, by_code
+from pandaeval_collector.store.failures import by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers

@@ -98,7 +98,7 @@ class Life:
 
     def at_rest(self) -> bool:
         """Whether there is nothing left to do."""
-        unsent = any(self.store.reads.outbox_waiting(each.source, each.seq) for each in self.outboxes)
+        unsent = any(self.store.outbox.waiting(each.source, each.seq) for each in self.outboxes)
         busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
         return not (unsent or busy or self.store.waiting())
 

@@ -80,7 +80,7 @@ async def _judge(
 
 
 def _counted(running: RunningLine, name: str) -> int:
-    return sum(int(row.count) for row in running.store.reads.series("otlp", name))
+    return sum(int(row.count) for row in running.store.reads.tally.page("otlp", name))
 
 
 async def test_its_verdicts_are_a_run_that_is_compared_with_the_live_ones(running: RunningLine) -> None:
@@ -109,12 +109,12 @@ async def test_it_touches_no_live_series_and_no_live_result(running: RunningLine
         await running.send(composer.trace())
     await running.wait(200.0)
     await _judge(running, _TwoModels())
-    told = running.store.reads.series("otlp", "pandaeval.shadow.score")
+    told = running.store.reads.tally.page("otlp", "pandaeval.shadow.score")
     assert sum(row.count for row in told) == TRACES
     assert all(OTHER in row.attributes for row in told)
     assert _counted(running, "pandaeval.evaluation.score") == 2 * live[0] == 2 * TRACES
     assert _counted(running, "pandaeval.evaluations") == 2 * live[1]
-    for row in running.store.reads.series("otlp", "pandaeval.evaluation.score"):
+    for row in running.store.reads.tally.page("otlp", "pandaeval.evaluation.score"):
         assert OTHER not in row.attributes
 
 

@@ -25,8 +25,8 @@ from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
-from pandaeval_collector.store.failures.live import LiveGroups
-from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.runs import RunBatch, RunResult
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 

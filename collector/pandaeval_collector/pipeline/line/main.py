@@ -23,7 +23,7 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.handed import unpacked
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
-from pandaeval_collector.store.run_rows import RunBatch
+from pandaeval_collector.store.runs import RunBatch
 from pandaeval_otel.assembly import DueTrace
 
 MOST_HELD = 8

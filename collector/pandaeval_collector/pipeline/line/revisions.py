@@ -10,7 +10,7 @@ from pandaeval_collector.base.score import Score, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.store import JudgedRow, ResultRow, StoreReader
-from pandaeval_collector.store.failures.live import LiveGroups, filed
+from pandaeval_collector.store.live_groups import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID
 

@@ -119,7 +119,8 @@ class SessionPlaces:
             if result.unit.level != "trace":
                 continue
             trace_id = result.unit.trace_id
-            row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
+            id_ = bytes.fromhex(trace_id)
+            row = rows.get(trace_id) or self._store.left_behind([id_]).get(id_)
             if row is not None:
                 rows[trace_id] = with_signals(row, signals_of(self._evaluator, [result]))
         return [*rows.values()]

@@ -23,8 +23,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.store.runs import RunTable, Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
@@ -50,11 +49,11 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     labelling(app, reads, work)
     history(app, reads, names)
     failure_routes(app, reads, names, work.page is not None)
-    stored = RunReads(reads.finder.connection)
+    stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)
     if runs is not None:
         runs_routes(app, reads, stored, runs, names)
-        schedule_routes(app, reads, ScheduleReads(reads.finder.connection), runs)
+        schedule_routes(app, reads, Schedules(reads.finder.connection), runs)
     if work.page is not None:
         pages(app, reads, names, work, version)
     told = app.openapi

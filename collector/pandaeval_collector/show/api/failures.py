@@ -12,7 +12,7 @@ from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import at_least, gravity
+from pandaeval_collector.store.failures import at_least, gravity
 
 Severity = Literal["low", "medium", "high", "critical"]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.store.found import Position
+from pandaeval_collector.store.finding import Position
 from pandaeval_collector.store.wanted import Wanted
 
 

@@ -16,7 +16,6 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import ComponentErrors, MetricShape, Milliseconds, Missing, Overview, Rate
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
-from pandaeval_collector.store.found import CounterSeries
 
 _HOUR_MS, _MOST = 3_600_000, 500
 Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
@@ -126,24 +125,23 @@ _NAMES = {
 """The attributes of a series that a rate is named by."""
 
 
-def _rates(series: Iterable[CounterSeries]) -> list[Rate]:
+def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
     found: dict[tuple[str, ...], Rate] = {}
-    for each in series:
-        given = each.attributes
-        names = {name: str(given.get(attribute, "")) for name, attribute in _NAMES.items()}
+    for given, times in series:
+        names = {name: given.get(attribute, "") for name, attribute in _NAMES.items()}
         rate = found.setdefault(
             tuple(names.values()), Rate(**names, scored=0, assumed=0, passed=0, failed=0, unscored={})
         )
-        outcome, passed = given.get("pandaeval.outcome"), str(given.get("pandaeval.passed", "")).lower()
+        outcome, passed = given.get("pandaeval.outcome"), given.get("pandaeval.passed")
         if outcome == "unscored":
-            why = str(given.get("pandaeval.why", ""))
-            rate.unscored[why] = rate.unscored.get(why, 0) + each.times
+            why = given.get("pandaeval.why", "")
+            rate.unscored[why] = rate.unscored.get(why, 0) + times
         elif outcome == "assumed":
-            rate.assumed += each.times
+            rate.assumed += times
         else:
-            rate.scored += each.times
-            rate.passed += each.times * (passed == "true")
-            rate.failed += each.times * (passed == "false")
+            rate.scored += times
+            rate.passed += times * (passed == "true")
+            rate.failed += times * (passed == "false")
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 

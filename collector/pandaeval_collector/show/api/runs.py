@@ -33,9 +33,7 @@ from pandaeval_collector.show.api.run_shapes import (
     ScheduleList,
     ScheduleShape,
 )
-from pandaeval_collector.store.run_rows import FullError, KeyTakenError, RunRow
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.store.runs import FullError, KeyTakenError, RunRow, RunTable, Schedules
 
 Key = Annotated[
     str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
@@ -43,7 +41,7 @@ Key = Annotated[
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
-def run_reads_routes(app: FastAPI, reads: Reads, stored: RunReads, names: Names) -> None:
+def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
     """Adds the operations that read runs, whether or not a collector works on them."""
 
     @app.get("/runs", response_model=RunList, summary="Runs, newest first")
@@ -85,7 +83,7 @@ def run_reads_routes(app: FastAPI, reads: Reads, stored: RunReads, names: Names)
         return await reads.run(read)
 
 
-def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Runs, names: Names) -> None:
+def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names: Names) -> None:
     """Adds the operations that start and change runs, for a collector that works on runs."""
 
     @app.post(
@@ -128,7 +126,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Runs, names:
         return RunShape.of(run)
 
 
-def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Runs) -> None:
+def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Runs) -> None:
     """Adds the operations on schedules."""
 
     @app.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
@@ -173,7 +171,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Run
         return await reads.run(read)
 
 
-def _run(stored: RunReads, id_: str) -> RunRow:
+def _run(stored: RunTable, id_: str) -> RunRow:
     run = stored.find(id_) or stored.find(one_of(id_, stored.ids_from(id_)) or "")
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")

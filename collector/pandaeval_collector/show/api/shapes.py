@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import gravity, severity_of
-from pandaeval_collector.store.failures.live import plain
-from pandaeval_collector.store.found import AgentBucket, FailedResult
+from pandaeval_collector.store.failures import gravity, plain, severity_of
+from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""

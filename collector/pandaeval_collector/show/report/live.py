@@ -12,8 +12,8 @@ from pandaeval_collector.show.report.cures import listed_cure
 from pandaeval_collector.show.report.index import Ranked, ReportOrigin, index
 from pandaeval_collector.show.report.results import shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
-from pandaeval_collector.store.failures.live import plain
-from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.store.failures import plain
+from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 
 

@@ -197,7 +197,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
-        first = store.reads.outbox_after(MEMBERS, 0)
+        first = store.outbox.after(MEMBERS, 0)
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
@@ -213,7 +213,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
                 Telemetry(),
             ),
         ).drain()
-        await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
+        await owner.adopt([each.body for each in store.outbox.after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
@@ -227,7 +227,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
-    sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
+    sent = [row.body for row in store.outbox.after(MEMBERS, 0)]
     full = [with_contents(each, store.reads.contents, 1 << 20) for each in sent]
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
@@ -248,7 +248,7 @@ async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
     line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
-    (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
+    (decided,) = (row.body for row in store.outbox.after(MEMBERS, 0))
     answered = Member.FromString(decided)
     answered.decided = False
     other = Member.FromString(decided)

@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.found import AgentBucket, FailedResult
+from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 SPAN = TimeSpan(0, 24_000)
 

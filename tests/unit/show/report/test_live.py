@@ -18,7 +18,7 @@ from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
 from pandaeval_collector.show.report.results import shown, shown_object
 from pandaeval_collector.show.report.shell import file_shell, live_shell
-from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_otel.model import Trace
 from support.judged import trace
 from support.reports import report, result

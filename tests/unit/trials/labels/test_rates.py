@@ -202,4 +202,4 @@ def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> N
     before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
     assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
-    assert list(store.reads.series_names()) == []
+    assert list(store.reads.tally.names()) == []

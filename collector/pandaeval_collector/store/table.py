@@ -1,4 +1,4 @@
-"""Inserts many rows with few statements.
+"""What the tables of a store have in common: how they are read and written, and how many rows go in at once.
 
 While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
 milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
@@ -7,12 +7,35 @@ milliseconds to get it back. With one statement for each row, a commit would tak
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, repeat
+from typing import Any, cast
+
+from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.writer import Writer
 
 _MOST, _EXACT = 64, 16
 """Rows of a statement; up to how many there is one for each number of them."""
+
+
+class Table:
+    """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for,
+    writing happens on the store's writer: nothing can be written without one."""
+
+    def __init__(
+        self,
+        reader: Callable[[], sqlite3.Connection],
+        writer: Writer | None = None,
+        clock: StoreClock | None = None,
+    ) -> None:
+        self._reader, self._writer, self._clock = reader, cast(Writer, writer), cast(StoreClock, clock)
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        return self._reader().execute(query, values).fetchall()
+
+    def _row(self, query: str, *values: object) -> Any:
+        return self._reader().execute(query, values).fetchone()
 
 
 def insert(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -15,8 +14,7 @@ from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import FailureGroupRow, WriteSet
-from pandaeval_collector.store.failure_groups import MOST_GROUPS
-from pandaeval_collector.store.failures.failure import Failure, failure_of, group_id
+from pandaeval_collector.store.failures import MOST_GROUPS, Failure, failure_of, group_id, plain
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
@@ -26,7 +24,6 @@ NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
 _TEXTS = 64
 """Texts of a group that are known without being embedded again."""
-_VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
 
 
 @dataclass(slots=True)
@@ -36,16 +33,6 @@ class _Live:
     row: FailureGroupRow
     vector: NDArray[np.float32]
     same: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A group that a failure may belong to. ``cosine``: how like the failure is to it."""
-
-    id: str
-    title: str
-    text: str
-    cosine: float
 
 
 class LiveGroups:
@@ -67,13 +54,12 @@ class LiveGroups:
         for row, vector in zip(rows, vectors, strict=True):
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
-    def candidates(self, failure: Failure, most: int = 5) -> list[Candidate]:
-        """Returns groups that a failure may belong to, most similar first: one alone where that is sure, none where no
-        group is similar."""
+    def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
+        """Returns the groups that a failure may belong to, each with the cosine between the two, most similar first:
+        one alone where that is sure, none where no group is similar."""
         with self._lock:
-            found = self._near(failure)
-            sure = [each for each in found if each.cosine >= SURE]
-            return sure[:1] or found[:most]
+            near = self._near(failure)
+        return near[:1] if near and near[0][0] >= SURE else near[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
         """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
@@ -84,8 +70,8 @@ class LiveGroups:
                 live = self._groups.get(said)
             if live is None and said != "":
                 near = self._near(failure)
-                if near and near[0].cosine >= (SURE if failure.cause else NEAR):
-                    live = self._groups[near[0].id]
+                if near and near[0][0] >= (SURE if failure.cause else NEAR):
+                    live = self._groups[near[0][1].id]
             if live is None:
                 row = FailureGroupRow(
                     id=group_id(failure.result),
@@ -112,20 +98,20 @@ class LiveGroups:
                 self._groups.popitem(last=False)
             return live.row
 
-    def _near(self, failure: Failure) -> list[Candidate]:
+    def _near(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
         about = (failure.metric, failure.label, failure.where, failure.agent)
         rows = ((each, each.row) for each in self._groups.values())
         rivals = [each for each, row in rows if (row.metric, row.label, row.tool, row.agent) == about]
-        if not rivals:
-            return []
         text = _compared(failure)
         for each in rivals:
             if text in each.same:
-                return [_candidate(each, 1.0)]
+                return [(1.0, each.row)]
+        if not rivals:
+            return []
         [vector] = self._vectors([text])
         cosines = [float(each.vector @ vector) if each.vector.shape == vector.shape else 0.0 for each in rivals]
-        found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
-        return sorted(found, key=lambda each: -each.cosine)
+        near = [(cosine, each.row) for cosine, each in zip(cosines, rivals, strict=True) if cosine >= UNLIKE]
+        return sorted(near, key=lambda pair: -pair[0])
 
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
@@ -139,15 +125,6 @@ def _compared(failure: Failure) -> str:
     """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
     differs from case to case."""
     return failure.cause or plain(failure.reason)
-
-
-def _candidate(live: _Live, cosine: float) -> Candidate:
-    return Candidate(live.row.id, live.row.title, live.row.text, cosine)
-
-
-def plain(text: str) -> str:
-    """Replaces numbers and ids, which differ from case to case, by ``#``."""
-    return _VOLATILE.sub("#", text)
 
 
 def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:

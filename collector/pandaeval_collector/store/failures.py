@@ -1,16 +1,26 @@
-"""Which results are failures, and how grave a label is by itself."""
+"""Failures: results that name what went wrong, grouped by root cause so that one cause is read once. Which results are
+failures, how grave a label is by itself, and the table of groups of a running collector: counted, over restarts, in the
+transaction that stores the failures."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sqlite3
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+import orjson
+
 from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
+from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
+from pandaeval_collector.store.table import Table
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -39,6 +49,16 @@ FALSE_SUCCESS = "false_success"
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
 _VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
 _STATUS = re.compile(r"[1-5]\d\d")
+_CASE = re.compile(r"[0-9a-f]{8,}|\d+")
+_EXAMPLES = 3
+_SHOWN = 100
+MOST_GROUPS = 2000
+"""Most groups kept. Those without a failure for longest make room."""
+_KEPT_EXAMPLES = 20
+GAUGE = "pandaeval.failure_groups"
+MOST_GAUGES = 200
+"""Groups with a series of their own: those with the newest failures."""
+_FRESH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +174,11 @@ def normalised(error: str) -> str:
     return " ".join(text.casefold().split())
 
 
+def plain(text: str) -> str:
+    """Replaces numbers and ids, which differ from case to case, by ``#``."""
+    return _CASE.sub("#", text)
+
+
 def severity_of(label: str) -> str:
     """Returns the severity that a label has by itself; ``high`` for one that no table names."""
     return _BY_LABEL.get(label, HIGH)
@@ -162,11 +187,6 @@ def severity_of(label: str) -> str:
 def at_least(severity: str, least: str) -> bool:
     """Whether a severity is ``least`` or graver."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
-
-
-# A group of failures with one root cause.
-_EXAMPLES = 3
-_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +280,89 @@ def as_text(groups: Sequence[RootCause]) -> str:
         shown = group.members[: 2 * _EXAMPLES]
         lines.append(f"    Examples: {', '.join(member.place for member in shown)}{more}")
     return "\n".join(lines)
+
+
+# -- the groups of a running collector ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroupRow:
+    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
+    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON;
+    ``tool``, ``cause``: what code knows of the cause, empty for nothing."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: str
+    agent: str
+    service: str
+    text: str
+    count: int
+    first_at: float
+    last_at: float
+    examples: tuple[dict[str, Any], ...] = ()
+    tool: str = ""
+    cause: str = ""
+
+
+_FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
+    """Adds failures to their groups, and creates a group with its first failure."""
+    merged: dict[str, FailureGroupRow] = {}
+    for row in rows:  # a batch of runs often fails for one cause
+        if first := merged.get(row.id):
+            examples = (*first.examples, *row.examples)[-_KEPT_EXAMPLES:]
+            last_at = max(first.last_at, row.last_at)
+            row = replace(first, count=first.count + row.count, last_at=last_at, examples=examples)
+        merged[row.id] = row
+    for row in merged.values():
+        held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
+        known = [] if held is None else orjson.loads(held[0])
+        seen = {each["result"] for each in row.examples}
+        shown = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
+        connection.execute(
+            f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
+                    last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+            [orjson.dumps(shown) if name == "examples" else getattr(row, name) for name in _FIELDS],
+        )
+    if rows:
+        connection.execute(
+            "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
+            "OFFSET ?)",
+            (MOST_GROUPS,),
+        )
+
+
+def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
+    """Returns the groups, the one with the newest failure first."""
+    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
+    rows = [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
+    return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
+
+
+class GroupGauges(Table):
+    """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
+
+    _read_at = float("-inf")
+    _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
+
+    def values(self) -> Mapping[tuple[str, Attributes], float]:
+        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
+        if time.monotonic() - self._read_at >= _FRESH_S:
+            try:
+                counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+            except sqlite3.Error:  # the store counts and logs its own errors
+                return self._values
+            values: Counter[tuple[str, Attributes]] = Counter()
+            for place, (id_, severity, count) in enumerate(counts):
+                group = id_ if place < MOST_GAUGES else "__other__"
+                values[GAUGE, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
+            self._values = {key: float(count) for key, count in values.items()}
+            self._read_at = time.monotonic()
+        return self._values
