@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pandaeval_collector.show.api import docs
+from pandaeval_lab.cli import _api_page as docs
 
 _PAGE = Path(__file__).parents[4] / "docs/api.md"
 

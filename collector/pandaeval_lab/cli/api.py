@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.show.api import docs
+from pandaeval_lab.cli import _api_page as docs
 
 
 def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:

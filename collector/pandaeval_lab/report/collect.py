@@ -18,8 +18,8 @@ from pandaeval_collector.show.report.index import ReportOrigin, index, ranked
 from pandaeval_collector.show.report.results import ShownResult, shown, shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.show.report.shell import file_shell
-from pandaeval_collector.show.report.spool import Spool
 from pandaeval_collector.show.report.text import clean_json
+from pandaeval_lab.report.spool import Spool
 from pandaeval_otel.model import Trace
 
 # The data of a report as one HTML file that loads nothing.
