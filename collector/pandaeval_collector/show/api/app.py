@@ -56,7 +56,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
         runs_routes(app, reads, stored, runs, names)
         schedule_routes(app, reads, ScheduleReads(reads.finder.connection), runs)
     if work.page is not None:
-        pages(app, reads, names, work, version)
+        pages(app, reads, names, work)
     told = app.openapi
     app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app

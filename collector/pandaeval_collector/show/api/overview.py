@@ -15,7 +15,7 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import ComponentErrors, MetricShape, Milliseconds, Missing, Overview, Rate
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
+from pandaeval_collector.show.report.cures import CURES
 from pandaeval_collector.store.found import CounterSeries
 
 _HOUR_MS, _MOST = 3_600_000, 500
@@ -154,7 +154,7 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
         for why, times in rate.unscored.items():
             found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
     entries = [
-        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH))
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=CURES.get(why, ""))
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)

@@ -23,8 +23,7 @@ from pandaeval_collector.show.api.shapes import (
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
 from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.show.report.live import LiveIndex
+from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import plain
 
 _MOST_TRACES = 300
@@ -36,10 +35,9 @@ Measured = Annotated[bool, Query(description="With latency, tokens and cost of e
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 
 
-def pages(app: FastAPI, reads: Reads, names: Names, work: Work, version: str) -> None:
+def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Adds the page's operations."""
     find = reads.finder
-    about = ReportOrigin(version=version, judge=work.judge, modules=work.modules)
 
     @app.get("/page/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
     async def index(
@@ -71,7 +69,7 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work, version: str) ->
                     if after is None or len(made) >= _ENOUGH:
                         break
             traces, failed = find.counts(here) or (None, None)
-            shown, following = plain(made.made(about)), cursor_of(after)
+            shown, following = plain(made.made(work.judge, work.modules)), cursor_of(after)
             return PageIndex(index=shown, traces=traces, failed=failed, newest=find.newest(), next=following)
 
         return await reads.answer(request, read)
@@ -115,9 +113,9 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work, version: str) ->
             found = find.session(id_, _MOST_TRACES)
             if found is None:
                 raise ProblemError(404, NO_SESSION)
-            made = LiveIndex()
+            made = LiveIndex({id_: find.members(id_)})
             made.session(*found)
-            return PageSession(index=plain(made.made(about, {id_: find.members(id_)})))
+            return PageSession(index=plain(made.made(work.judge, work.modules)))
 
         return await reads.answer(request, read)
 
@@ -128,14 +126,13 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work, version: str) ->
             row = find.trace(id_)
             if row is None:
                 raise ProblemError(404, NO_TRACE)
-            made = LiveIndex()
-            shown = made.trace(row)
-            members = {} if row.session is None else {row.session: find.members(row.session)}
+            made = LiveIndex({} if row.session is None else {row.session: find.members(row.session)})
+            results = made.trace(row)
             held = stored_trace(find.contents(id_))
-            spans = {"spans": []} if held is None else detail(held, ROOM)
-            found = plain(with_results(spans, shown.results.values()))
-            results = found["results"] if held is None else []
-            page = plain(made.made(about, members))
-            return PageTrace(index=page, detail=None if held is None else found, results=results)
+            page = plain(made.made(work.judge, work.modules))
+            if held is None:
+                full = plain({"results": [result.full for result in results]})
+                return PageTrace(index=page, detail=None, **full)
+            return PageTrace(index=page, detail=plain(with_results(detail(held, ROOM), results)), results=[])
 
         return await reads.answer(request, read, large=True)

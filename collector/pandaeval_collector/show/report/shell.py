@@ -13,12 +13,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-_FILE_LOADING = (
-    "Opening the report …",
-    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
-    "<code>pandaeval evaluate … --format table</code>.",
-)
-_LIVE_LOADING = (
+_LOADING = (
     "Asking the collector …",
     "This page needs JavaScript, which runs from this collector alone. The same results for programs:\n"
     "<code>/api/v1/sessions</code>.",
@@ -26,19 +21,17 @@ _LIVE_LOADING = (
 
 
 @cache
-def file_shell() -> str:
-    """Returns the page of a report without its data, which goes in place of ``<!-- data -->``."""
-    return _filled("file", "<!-- data -->\n", "", "", _FILE_LOADING)[0]
-
-
-@cache
 def live_shell() -> tuple[str, str]:
     """Returns the live page, and its content security policy, which lets it send requests to its own server."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
-    return _filled("live", "", " connect-src 'self';", icon, _LIVE_LOADING)
+    return filled_shell("live", _LOADING, head=icon, allowed=" connect-src 'self';")
 
 
-def _filled(kind: str, data: str, allowed: str, head: str, loading: tuple[str, str]) -> tuple[str, str]:
+def filled_shell(
+    kind: str, loading: tuple[str, str], *, data: str = "", head: str = "", allowed: str = ""
+) -> tuple[str, str]:
+    """Returns the page of ``assets/<kind>`` and its content security policy. ``loading``: what it says while it opens,
+    and without scripts; ``data``: elements before its scripts; ``allowed``: more for the policy."""
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"
     styles = "".join(_asset(name) for name in ("common/vendor/uPlot.min.css", *_names("css", kind)))
