@@ -1,19 +1,27 @@
-"""``pandaeval api``: what the collector's HTTP API offers, for programs and people."""
+"""``pandaeval api``: what the collector's HTTP API offers, for programs."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
-
-import typer
+from pathlib import Path
+from typing import Any
 
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_lab.cli import _api_page as docs
+from pandaeval_collector.show.api.app import api_app
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store.finding import Finder
 
 
-def api(page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False) -> None:
-    """Print the OpenAPI document of the collector's HTTP API, or its reference page."""
-    if page:
-        typer.echo(docs.reference_page(), nl=False)
-    else:
-        write_json(json.dumps(docs.document(), indent=2, ensure_ascii=False))
+def api() -> None:
+    """Print the OpenAPI document of the collector's HTTP API."""
+    write_json(json.dumps(document(), indent=2, ensure_ascii=False))
+
+
+def document() -> dict[str, Any]:
+    """Returns the OpenAPI document."""
+    reads = Reads(Finder(Path()))
+    try:
+        return api_app(reads, Work(), "1").openapi()
+    finally:
+        reads.close()
