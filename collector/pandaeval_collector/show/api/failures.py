@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
 
 from pandaeval_collector.show.api.names import Names, one_of
@@ -74,31 +74,21 @@ class FailureGroups(BaseModel):
 def failure_routes(app: FastAPI, reads: Reads, names: Names, has_page: bool) -> None:
     """Adds the operations on groups of failures. ``has_page``: whether the collector has a page."""
 
-    @app.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
-    async def list_(
-        request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
-    ) -> Response:
-        def read() -> FailureGroups:
-            rows = reads.finder.failure_groups()
-            if agent not in {row.agent for row in rows}:
-                names.agent(agent)
-            rows = [
-                row
-                for row in rows
-                if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
-            ]
-            rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
-            return FailureGroups(items=[FailureGroup.of(row, has_page) for row in rows[:limit]])
+    @reads.operation(app, "/failures", "Failures by root cause, the gravest first")
+    def list_(severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100) -> FailureGroups:
+        rows = reads.finder.failure_groups()
+        if agent not in {row.agent for row in rows}:
+            names.agent(agent)
+        rows = [
+            row for row in rows if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
+        ]
+        rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
+        return FailureGroups(items=[FailureGroup.of(row, has_page) for row in rows[:limit]])
 
-        return await reads.answer(request, read)
-
-    @app.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
-    async def one(group_id: str) -> Response:
-        def read() -> FailureGroup:
-            rows = {row.id: row for row in reads.finder.failure_groups()}
-            id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
-            if id_ is None:
-                raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
-            return FailureGroup.of(rows[id_], has_page)
-
-        return await reads.fresh(read)
+    @reads.operation(app, "/failures/{group_id}", "One group of failures", tagged=False)
+    def one(group_id: str) -> FailureGroup:
+        rows = {row.id: row for row in reads.finder.failure_groups()}
+        id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
+        if id_ is None:
+            raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
+        return FailureGroup.of(rows[id_], has_page)

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
@@ -35,24 +35,18 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
-    @app.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
-    async def listed(
-        request: Request,
+    @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)
+    def listed(
         trace_id: TraceId = None,
         session_id: SessionId = None,
         metric: MetricKey = None,
         cursor: CursorText = None,
         limit: Limit = 100,
-    ) -> Response:
+    ) -> Annotations:
         after = position_of(cursor)
         units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
-
-        def read() -> Annotations:
-            before = None if after is None else after[1]
-            page = reads.finder.labels(units, metric, before=before, limit=limit)
-            return Annotations(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
-
-        return await reads.fresh(read)
+        page = reads.finder.labels(units, metric, before=None if after is None else after[1], limit=limit)
+        return Annotations(items=[*map(_shown, page.rows)], next=cursor_of(page.next))
 
     if (store := work.store) is None:
         return

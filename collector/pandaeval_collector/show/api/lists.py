@@ -35,41 +35,27 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Adds the operations on traces, sessions and results."""
     finder = reads.finder
 
-    @app.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
-    async def traces(
-        request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst"
-    ) -> Response:
-        after = position_of(cursor)
+    @reads.operation(app, "/traces", "Agents' traces, worst or newest first")
+    def traces(wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst") -> Traces:
+        after, worst_first = position_of(cursor), order == "worst"
+        page = finder.traces(names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
+        return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
 
-        def read() -> Traces:
-            page = finder.traces(names.wanted(wanted), worst_first=order == "worst", after=after, limit=limit)
-            return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
+    @reads.operation(app, "/traces/{trace_id}", "A trace with all that was understood", large=True)
+    def trace(trace_id: str) -> TraceDetail:
+        id_ = names.trace(trace_id)
+        row = finder.trace(id_)
+        if row is None:
+            raise ProblemError(404, NO_TRACE)
+        held = stored_trace(finder.contents(id_))
+        if held is None:
+            return TraceDetail.of(row, understood=None, detail=None)
+        return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
 
-        return await reads.answer(request, read)
-
-    @app.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
-    async def trace(request: Request, trace_id: str) -> Response:
-        def read() -> TraceDetail:
-            id_ = names.trace(trace_id)
-            row = finder.trace(id_)
-            if row is None:
-                raise ProblemError(404, NO_TRACE)
-            held = stored_trace(finder.contents(id_))
-            if held is None:
-                return TraceDetail.of(row, understood=None, detail=None)
-            return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
-
-        return await reads.answer(request, read, large=True)
-
-    @app.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
-    async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
-        after = position_of(cursor)
-
-        def read() -> Sessions:
-            page = finder.sessions(names.wanted(wanted), after=after, limit=limit)
-            return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
-
-        return await reads.answer(request, read)
+    @reads.operation(app, "/sessions", "Sessions and traces without one, worst first")
+    def sessions(wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Sessions:
+        page = finder.sessions(names.wanted(wanted), after=position_of(cursor), limit=limit)
+        return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
 
     @app.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
     async def session(request: Request, session_id: str) -> Response:
@@ -92,12 +78,8 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
 
         return await reads.answer(request, read)
 
-    @app.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
-    async def results(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Response:
+    @reads.operation(app, "/results", "Results, newest first, with all revisions")
+    def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
         after = position_of(cursor)
-
-        def read() -> Results:
-            page = finder.results(names.wanted(wanted), before=None if after is None else after[1], limit=limit)
-            return Results(items=list(page.rows), next=cursor_of(page.next))
-
-        return await reads.answer(request, read)
+        page = finder.results(names.wanted(wanted), before=None if after is None else after[1], limit=limit)
+        return Results(items=list(page.rows), next=cursor_of(page.next))

@@ -40,23 +40,20 @@ class History(BaseModel):
 def history(app: FastAPI, reads: Reads, names: Names) -> None:
     """Adds the operation on runs and failures over time."""
 
-    @app.get("/history", response_model=History, summary="Runs and failures over time")
-    async def over_time(request: Request, wanted: Filters, step: Step = 1.0) -> Response:
-        def read() -> History:
-            asked, width = names.wanted(wanted), int(step * _HOUR_MS)
-            end = asked.until_ms or int(time.time() * 1000)
-            oldest = asked.since_ms if asked.since_ms is not None else reads.finder.oldest(asked)
-            first = max((end if oldest is None else oldest) // width, end // width + 1 - _MOST) * width
-            runs, failed = Counter[int](), Counter[int]()
-            for each in reads.finder.over_time(asked, first, width):
-                if each.bucket >= 0:
-                    runs[each.bucket] += each.runs
-                    failed[each.bucket] += each.failed
-            count = max((end - first) // width + 1, 0)
-            items = [TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
-            return History(step_hours=step, items=items)
-
-        return await reads.answer(request, read)
+    @reads.operation(app, "/history", "Runs and failures over time")
+    def over_time(wanted: Filters, step: Step = 1.0) -> History:
+        asked, width = names.wanted(wanted), int(step * _HOUR_MS)
+        end = asked.until_ms or int(time.time() * 1000)
+        oldest = asked.since_ms if asked.since_ms is not None else reads.finder.oldest(asked)
+        first = max((end if oldest is None else oldest) // width, end // width + 1 - _MOST) * width
+        runs, failed = Counter[int](), Counter[int]()
+        for each in reads.finder.over_time(asked, first, width):
+            if each.bucket >= 0:
+                runs[each.bucket] += each.runs
+                failed[each.bucket] += each.failed
+        count = max((end - first) // width + 1, 0)
+        items = [TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
+        return History(step_hours=step, items=items)
 
 
 _COUNTER = "pandaeval.evaluations"
@@ -95,19 +92,15 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
 
         return await reads.answer(request, read, beside=raised)
 
-    @app.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
-    async def metrics(request: Request) -> Response:
+    @reads.operation(app, "/metrics", "The metrics that this collector knows")
+    def metrics() -> Metrics:
         names = [name for name in MetricShape.model_fields if name != "threshold"]
-
-        def read() -> Metrics:
-            return Metrics(
-                [
-                    MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
-                    for each, threshold in work.metrics()
-                ]
-            )
-
-        return await reads.answer(request, read)
+        return Metrics(
+            [
+                MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
+                for each, threshold in work.metrics()
+            ]
+        )
 
 
 def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
