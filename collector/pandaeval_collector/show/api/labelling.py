@@ -14,7 +14,7 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.files import about
 from pandaeval_collector.labels.queue import Queue, drawn_next, metric_to_label
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
@@ -43,9 +43,8 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         cursor: CursorText = None,
         limit: Limit = 100,
     ) -> Annotations:
-        after = position_of(cursor)
         units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
-        page = reads.finder.labels(units, metric, before=None if after is None else after[1], limit=limit)
+        page = reads.finder.labels(units, metric, before=number_of(cursor), limit=limit)
         return Annotations(items=[*map(_shown, page.rows)], next=cursor_of(page.next))
 
     if (store := work.store) is None:

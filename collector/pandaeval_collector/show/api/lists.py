@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 from fastapi import FastAPI, Request, Response
 
-from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, cursor_of, number_of, position_of
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
@@ -80,6 +80,5 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
 
     @reads.operation(app, "/results", "Results, newest first, with all revisions")
     def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
-        after = position_of(cursor)
-        page = finder.results(names.wanted(wanted), before=None if after is None else after[1], limit=limit)
+        page = finder.results(names.wanted(wanted), before=number_of(cursor), limit=limit)
         return Results(items=list(page.rows), next=cursor_of(page.next))
