@@ -12,11 +12,10 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.overview import history, overview
+from pandaeval_collector.show.api.overview import overview
 from pandaeval_collector.show.api.pages import pages
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.show.api.read_threads import Reads
@@ -48,8 +47,6 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     lists(app, reads, names, work)
     overview(app, reads, work, changing)
     labelling(app, reads, work)
-    history(app, reads, names)
-    failure_routes(app, reads, names, work.page is not None)
     stored = RunReads(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)
     if runs is not None:

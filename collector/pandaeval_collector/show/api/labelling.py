@@ -17,8 +17,8 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
 

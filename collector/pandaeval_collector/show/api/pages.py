@@ -11,18 +11,18 @@ from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Win
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import (
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
+from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
+from pandaeval_collector.show.report.index import LiveIndex
+from pandaeval_collector.show.report.text import plain
+from pandaeval_collector.show.shapes import (
     Order,
     PageIncidents,
     PageIndex,
     PageSession,
     PageTrace,
 )
-from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
-from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
-from pandaeval_collector.show.report.index import LiveIndex
-from pandaeval_collector.show.report.text import plain
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10

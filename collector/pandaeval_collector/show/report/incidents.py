@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.show.api.shapes import PageAgent, PageIncident
+from pandaeval_collector.show.shapes import PageAgent, PageIncident
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import gravity, severity_of
 from pandaeval_collector.store.failures.live import plain
