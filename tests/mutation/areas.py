@@ -40,8 +40,8 @@ AREAS: Mapping[str, Area] = {
     "lists": Area(
         (
             *("store/finding.py", "store/listed.py", "store/wanted.py"),
-            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
-            "show/api/shapes.py",
+            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
+            "show/shapes.py",
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),

@@ -68,11 +68,13 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
     patterns: dict[tuple[str, int, str], Pattern] = {}
     for module in modules:
         held = [
-            Pattern(f"{module.__name__}.{name}", pattern.pattern, pattern.flags & ~re.UNICODE, _method(name, asked.values()))
+            Pattern(
+                f"{module.__name__}.{name}", pattern.pattern, pattern.flags & ~re.UNICODE, _method(name, asked.values())
+            )
             for name, value in vars(module).items()
-            for pattern in _held(value)
+            for held in _held(value)
         ]
-        for pattern in [*held, *_written_out(trees[module.__name__], module.__name__)]:
+        for pattern in [*held, *_written_out(trees[place], place)]:
             patterns.setdefault((pattern.text, pattern.flags, pattern.method), pattern)
     return list(patterns.values())
 
@@ -143,7 +145,9 @@ def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
 def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
     """Returns by which methods a module asks each name; one that it hands on, or searches with, is searched with."""
     asked: dict[str, set[str]] = {}
-    called = {id(n.value): n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
+    called = {
+        id(n.value): n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             method = called.get(id(node), "search")
@@ -158,10 +162,11 @@ def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
         owner, first = node.func.value, node.args[0]
-        if isinstance(owner, ast.Name) and owner.id == "re" and isinstance(first, ast.Constant):
-            if isinstance(first.value, str) and node.func.attr != "escape":
-                method = node.func.attr if node.func.attr in ("match", "fullmatch") else "search"
-                yield Pattern(f"{module}:{node.lineno}", first.value, 0, method)
+        if not (isinstance(owner, ast.Name) and owner.id == "re" and isinstance(first, ast.Constant)):
+            continue
+        if isinstance(first.value, str) and node.func.attr != "escape":
+            method = node.func.attr if node.func.attr in ("match", "fullmatch") else "search"
+            yield Pattern(f"{module}:{node.lineno}", first.value, 0, method)
 
 
 def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:

@@ -22,8 +22,6 @@ _PAGE = 200
 """Traces that are read at once from a store."""
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_NAMED = 2
-"""How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
 _STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
@@ -34,11 +32,6 @@ class RunSource:
 
     files: Sequence[str] | None
     store: Path | None
-
-    def __str__(self) -> str:
-        names = self.files or [f"store {self.store}"]
-        more = len(names) - _NAMED
-        return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""

@@ -29,8 +29,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures import by_code
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
@@ -44,6 +43,7 @@ from pandaeval_lab.cli._tables import print_component_errors, print_problems, pr
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge

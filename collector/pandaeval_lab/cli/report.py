@@ -23,16 +23,15 @@ from pandaeval_collector.cli._output import OutputFile, console, many, progress
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Where, parse_where
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.report.collect import Report
 from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.show.report.live import facts_of
+from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
 from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
+from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
 def report(

@@ -43,6 +43,12 @@ def position_of(cursor: str | None) -> Position | None:
     raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before")
 
 
+def number_of(cursor: str | None) -> int | None:
+    """Returns the number in a cursor of a list that is ordered by it. Raises :class:`ProblemError`."""
+    position = position_of(cursor)
+    return None if position is None else position[1]
+
+
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _Text = Annotated[str, Field(max_length=MOST_TEXT)]

@@ -1,4 +1,7 @@
-"""The API's OpenAPI document, and its reference page, which is made of it so that it cannot fall behind."""
+"""The reference page of the API, made of its OpenAPI document so that it cannot fall behind.
+
+cd tests && python -m support.api_page    # writes docs/api.md
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.show import API
-from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.store.finding import Finder
+from pandaeval_lab.cli.api import document
 
 _HEAD = f"""\
 # HTTP API
@@ -36,18 +36,10 @@ curl -s 'http://127.0.0.1:4328{API}/annotations' -H 'content-type: application/j
     -d '{{"trace_id": "<32 hex digits>", "metric": "trace.task_completion", "passed": false, "annotator": "ann"}}'
 ```
 
-This page is made by `pandaeval api --page > docs/api.md`.
+This page is made by `cd tests && python -m support.api_page`.
 """
+PAGE = Path(__file__).parents[2] / "docs/api.md"
 _KINDS = {"date-time": "time (RFC 3339)"}
-
-
-def document() -> dict[str, Any]:
-    """Returns the OpenAPI document."""
-    reads = Reads(Finder(Path()))
-    try:
-        return api_app(reads, Work(), "1").openapi()
-    finally:
-        reads.close()
 
 
 def reference_page() -> str:
@@ -116,3 +108,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference_page(), encoding="utf-8")
