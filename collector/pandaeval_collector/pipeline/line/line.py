@@ -76,6 +76,7 @@ class Line:
         with self._store.snapshot():
             filing = self._handover or self._sessions
             decision.runs, places = filing.place(decision.runs)
+            decision.has_runs = bool(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
