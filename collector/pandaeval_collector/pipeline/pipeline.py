@@ -75,15 +75,7 @@ class Pipeline:
             labels,
             timing.open_bytes,
         )
-        self._upkeep = Upkeep(
-            store,
-            timing.late_window,
-            timing.retention,
-            telemetry,
-            self._traces.reopened,
-            timing.judged,
-            timing.keep_bytes,
-        )
+        self._upkeep = Upkeep(store, timing, telemetry, self._traces.reopened)
         self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self.traces, self.logs, self.submit = self._intake.traces, self._intake.logs, self._intake.submit
@@ -137,11 +129,6 @@ class Pipeline:
         """How long the trace that should be decided next is overdue, seconds."""
         due_at = self._traces.next_deadline()
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
-
-    @property
-    def is_tidying(self) -> bool:
-        """Whether old rows are being deleted just now."""
-        return self._upkeep.is_at_work
 
     # -- in ------------------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
+from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
-from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric

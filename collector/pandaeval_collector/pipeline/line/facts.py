@@ -107,7 +107,7 @@ _KINDS: Kinds = {
     "dict[str, str] | None": (dict, _NONE),
     "list[Any] | None": (list, _NONE),
 }
-_SIGNAL: Kinds = {
+SIGNAL: Kinds = {
     "outcome": str,
     "value": (int, float, _NONE),
     "why": (str, _NONE),
@@ -132,7 +132,7 @@ def check(facts: TraceFacts) -> None:
         held: Any = signal
         if not isinstance(held, dict) or not {"outcome", "value", "why"} <= held.keys():
             raise ValueError(f"{name} lacks what each has")
-        for key, kind in _SIGNAL.items():
+        for key, kind in SIGNAL.items():
             if key in held and not isinstance(held[key], kind):
                 raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:

@@ -10,23 +10,22 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.pipeline.line.adopting import Adoption
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
-from pandaeval_collector.pipeline.line.handed import Handed
-from pandaeval_collector.pipeline.line.handover import MemberHandover
+from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
-from pandaeval_collector.pipeline.line.revisions import Revisions
+from pandaeval_collector.pipeline.line.revisions import Revisions, taken_back
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
-from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
+from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_otel._proto.member_pb2 import Member
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
@@ -94,7 +93,7 @@ class Line:
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
         if self._hints is not None:
-            self._hints.look(run.lacking for run in decision.runs)
+            self._hints.look((run.unit.service, run.lacking) for run in decision.runs)
         return decision
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
@@ -124,7 +123,8 @@ class Line:
         """Tells the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
-            self._handover.end(session_id, decision.changes)
+            over = Member(session_id=session_id, session_end=True).SerializeToString()
+            decision.changes.outbox.extend(outbox_batches(MEMBERS, [over]))
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:

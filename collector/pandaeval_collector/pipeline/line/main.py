@@ -19,7 +19,7 @@ from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.serving import Tell, serve
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line.handed import unpacked
+from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
 from pandaeval_otel.assembly import DueTrace

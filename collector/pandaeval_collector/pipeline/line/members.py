@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
+from pandaeval_collector.pipeline.line.facts import SIGNAL, SignalFacts, TraceFacts, unpack
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.base.names import all_bounded, bounded
@@ -29,17 +29,10 @@ CLOCK_SLACK_NS = 2_000_000
 start that is rounded to milliseconds."""
 
 
-@dataclass(slots=True)
-class AnswerText:
-    """The answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
-
-    text: str
-    vector: bytes
-    words: str
-
-    def pack(self) -> bytes:
-        words = self.words.encode()
-        return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
+def packed_answer(text: str, vector: bytes, words: str) -> bytes:
+    """Packs the answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+    encoded = words.encode()
+    return _HEAD.pack(len(vector), len(encoded)) + vector + encoded + text.encode()
 
 
 @dataclass(slots=True)
@@ -128,7 +121,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
-    answer = AnswerText(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    answer = packed_answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
     facts = TraceFacts(
         agent=trace.agent,
         service=trace.service,
@@ -156,7 +149,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         course=course(trace).pack() if counts else None,
     )
     unpacked = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer + held, _unpacked=unpacked)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
@@ -236,14 +229,7 @@ def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
     facts = member.facts
     signals = {
-        name: SessionSignal(
-            signal["outcome"],
-            signal.get("value"),
-            signal.get("why"),
-            signal.get("said", ""),
-            signal.get("lost", ""),
-            signal.get("older", False),
-        )
+        name: SessionSignal(**{key: value for key, value in signal.items() if key in SIGNAL})  # type: ignore[arg-type]
         for name, signal in facts.signals.items()
     }
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))

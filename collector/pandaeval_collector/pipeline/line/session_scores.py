@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 
 import orjson
 
 from pandaeval_collector.base.result import Result, Unit
-from pandaeval_collector.pipeline.line.members import Member, from_row, summary
+from pandaeval_collector.pipeline.line.members import Member, from_row, summary, unit_again
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import JobRow, StoreReader
-from pandaeval_otel.base.names import all_bounded
 from pandaeval_otel.model import Trigger
 
 _LINKED = 128
@@ -68,20 +68,14 @@ def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
     """Makes the unit of a session. Its evidence is what the scores depend on: the traces, and the signals that may
     still come. So a session that was scored before those came has other ids than the same session with them."""
     last = members[-1]
-    agent, service, environment = all_bounded((last.facts.agent, last.facts.service, last.facts.environment or ""))
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
-    return Unit(
+    return replace(
+        unit_again(last, session_id, evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else "")),
         level="session",
         id=session_id,
-        trace_id=last.trace_id,
-        span_id=last.facts.span_id,
-        session_id=session_id,
-        agent=agent,
-        service=service,
-        environment=environment or None,
-        evidence=evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
+        revision=1,
         trigger=trigger.value,
-        end_ns=last.end_ns,
+        response_id="",
         sampled=any(member.facts.sampled for member in members),
         trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
     )

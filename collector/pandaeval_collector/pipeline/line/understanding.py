@@ -7,7 +7,7 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -15,7 +15,7 @@ import orjson
 from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.pipeline.line.hints import Lacking, lacking
+from pandaeval_collector.pipeline.line.hints import lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
@@ -47,7 +47,6 @@ class Run:
     unit: Unit
     member: Member
     results: list[Result]
-    lacking: Lacking
     awaited: list[str] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)
     lost: Lost | None = None
@@ -55,6 +54,7 @@ class Run:
     is_judged: bool = False
     suspicious: bool = False
     listed: ListedRow | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
     """The error with which the run itself failed, if it did."""
     is_handed: bool = False
@@ -183,10 +183,10 @@ class Understanding:
             unit,
             member,
             results,
-            lacking(trace),
             lost=Lost.of(texts.lost),
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
+            lacking=lacking(trace),
             error=trace.error,
         )
         if built.is_judged and not trace.is_step:

@@ -11,7 +11,7 @@ import pytest
 
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
-from pandaeval_collector.pipeline.line.members import AnswerText, Member, to_row
+from pandaeval_collector.pipeline.line.members import Member, packed_answer, to_row
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, WriteSet
@@ -51,7 +51,7 @@ def member(number: int, signals: dict[str, SignalFacts] | None = None, **fields:
         "signals": {"coherence": SIGNAL} if signals is None else signals,
     }
     facts = TraceFacts(**(values | fields))
-    return Member(trace_id(number), number * 100, number * 100 + 50, facts, AnswerText("answer", b"", "answer").pack())
+    return Member(trace_id(number), number * 100, number * 100 + 50, facts, packed_answer("answer", b"", "answer"))
 
 
 def scores(
