@@ -130,7 +130,13 @@ class RunningLine:
         self.now += seconds
         before = self.pipeline.rounds
         # A minute: processes may have to be started again.
-        await until(lambda: self.pipeline.rounds > before + 1 and not self.pipeline.is_tidying, 60, _TICK_S)
+        await until(lambda: self.pipeline.rounds > before + 1 and not self.is_tidying, 60, _TICK_S)
+
+    @property
+    def is_tidying(self) -> bool:
+        """Whether old rows are being deleted just now."""
+        running = self.pipeline._upkeep._round
+        return running is not None and not running.done()
 
     async def settle(self) -> None:
         """Until every trace is decided, and every session scored."""

@@ -383,11 +383,11 @@ class TestTrouble:
             held = Future[int]()
             monkeypatch.setattr(line.store, "forget", lambda *_, **__: held)
             line.now += 2.0
-            await until(lambda: _is_tidying(line))
+            await until(lambda: line.is_tidying)
             await line.send(trace)
             line.now += QUIET
             await until(lambda: bool(line.of(trace, "coherence")))
-            assert _is_tidying(line), "it was scored meanwhile"
+            assert line.is_tidying, "it was scored meanwhile"
             held.set_result(0)
 
     async def test_a_stop_does_not_wait_until_all_is_dropped(
@@ -407,7 +407,7 @@ class TestTrouble:
             line.now += 2.0
             await until(lambda: len(steps) > 2)
             await line.pipeline.stop()
-            assert not _is_tidying(line)
+            assert not line.is_tidying
 
     async def test_tidying_up_may_fail(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         failures = failing_disk(monkeypatch)
@@ -667,9 +667,3 @@ def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Fut
 
     monkeypatch.setattr(line.store, "append", hold)
     return held
-
-
-def _is_tidying(line: RunningLine) -> bool:
-    """Whether old rows are being deleted just now."""
-    running = line.pipeline._upkeep._round
-    return running is not None and not running.done()
