@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import orjson
 
-from pandaeval_collector.base.result import Result, Unit, to_json
+from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -56,7 +56,6 @@ class Revisions:
         newest = self._store.newest_results(asked_for)
         counted: set[str] = set()
         first: set[str] = set()
-        changed: list[tuple[Result, str, ResultRow | None]] = []
         if left_out := [result for result in results if result.why == _NOT_SAMPLED]:
             self._emitter.count(left_out, decision.changes)
         for result in results:
@@ -76,19 +75,16 @@ class Revisions:
             if self._failures is not None and for_good and result.success is False:
                 numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
             decision.results.append(numbered)
-            changed.append((numbered, key, known))
+            decision.changes.results.append(_row(numbered, key, known, for_good))
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
-        bodies = to_json([numbered for numbered, _, _ in changed])
-        for (numbered, key, known), body in zip(changed, bodies, strict=True):
-            decision.changes.results.append(_row(numbered, key, body, known, for_good))
         if for_good:
             self._emitter.add(decision.results, counted, decision.changes, first)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 
 
-def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_good: bool) -> ResultRow:
+def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
     """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
     a unit is counted or settled, it stays so in later revisions."""
     finding, signal = result.finding, None
@@ -99,7 +95,7 @@ def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_goo
         result.unit.id,
         key,
         result.revision,
-        body,
+        result.to_json(),
         (known is not None and known.counted) or (for_good and result.outcome == "scored"),
         success=result.success,
         signal=signal,
