@@ -61,7 +61,6 @@ class Adopting:
     ) -> None:
         self._store, self._line, self._committer = store, line, committer
         self._telemetry, self._end_session = telemetry, end_session
-        self._telling: set[asyncio.Task[None]] = set()
 
     async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
         """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
@@ -107,10 +106,4 @@ class Adopting:
             # After the commit: where a crash comes in between, the end is told once more.
             await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
 
-        task = asyncio.get_running_loop().create_task(self._committer.or_left(tell(), "the end of a session"))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
-
-    async def finish(self) -> None:
-        """Waits until all ends of sessions are told, see :meth:`end_elsewhere`."""
-        await asyncio.gather(*self._telling, return_exceptions=True)
+        self._committer.begin(self._committer.or_left(tell(), "the end of a session"))

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
@@ -45,10 +45,14 @@ class Committer:
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
         """Has a decision made and committed, in the order of the calls; each is made on what those before left behind.
         What was begun is finished even if the caller is cancelled. Raises what ``decide`` and the commit raise."""
-        task = asyncio.create_task(self._commit(decide))
+        await asyncio.shield(self.begin(self._commit(decide)))
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Starts work for which :meth:`close` waits."""
+        task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        await asyncio.shield(task)
+        return task
 
     async def _commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
         async with self._turn:
@@ -81,7 +85,7 @@ class Committer:
             self._telemetry.add("pandaeval.store.errors", "left")
 
     async def close(self) -> None:
-        """Waits for the decisions that are being made."""
+        """Waits for what was begun."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 

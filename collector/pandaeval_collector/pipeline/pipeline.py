@@ -170,7 +170,6 @@ class Pipeline:
         except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
             _log.error("the last decision could not be made (%s); the next start takes it up again", error)
         await self._decider.drop()
-        await self._adopting.finish()
         await self._committer.close()
         await self._upkeep.stop()
 

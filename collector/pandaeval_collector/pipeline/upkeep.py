@@ -79,24 +79,22 @@ class Upkeep:
                     compressed = await self._paced(keeping)
                 most = min(timing.keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
                 kept = await asyncio.wrap_future(self._store.forget_kept(self.kept_for(), most, now, limit=_FORGET))
-                has_more = _FORGET in (kept, await self._forget()) or compressed > 0
+                work = self._store.forget(
+                    timing.late_window,
+                    self.kept_for(),
+                    self._store.clock.calendar(),
+                    self._keep(),
+                    limit=_FORGET,
+                    judged_s=timing.judged,
+                    unlisted_only=timing.keep_bytes > 0,  # else what comes due after the compressing would be deleted
+                )
+                forgotten = await self._paced(asyncio.wrap_future(work))
+                has_more = _FORGET in (kept, forgotten) or compressed > 0
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
-
-    async def _forget(self) -> int:
-        work = self._store.forget(
-            self._timing.late_window,
-            self.kept_for(),
-            self._store.clock.calendar(),
-            self._keep(),
-            limit=_FORGET,
-            judged_s=self._timing.judged,
-            unlisted_only=self._timing.keep_bytes > 0,  # else what comes due after the compressing would be deleted
-        )
-        return await self._paced(asyncio.wrap_future(work))
 
     async def _paced(self, step: Awaitable[int]) -> int:
         """Awaits a step, and pauses for as long as it took."""

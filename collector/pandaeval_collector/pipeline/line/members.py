@@ -97,23 +97,6 @@ def unpack_answers(members: Sequence[Member]) -> None:
         member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Why the texts of a trace have no vectors: an error that can be passed on to another process."""
-
-    kind: str
-    text: str
-
-    @classmethod
-    def of(cls, error: Exception | None) -> Lost | None:
-        return None if error is None else cls(type(error).__name__, str(error))
-
-    def error(self) -> Exception:
-        """Makes an exception with the same words, to be raised where a vector is asked for."""
-        made: Exception = type(self.kind, (Exception,), {})(self.text)
-        return made
-
-
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"", counts: bool = True) -> Member:
     """Makes a member, without signals yet, of a new trace. ``is_judged``: whether traces like it are at all; ``held``:
     what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
@@ -177,11 +160,12 @@ def remembered(member: Member, unit: Unit) -> Trace:
     )
 
 
-def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
+def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, str] | None) -> Texts:
     """Returns the vector and words of a member's answer, as metrics ask for them. ``size``: of the zero vector, where
-    the answer has none; ``lost``: why the answer has no vector."""
+    the answer has none; ``lost``: kind and text of the error for which it has none, perhaps in another process."""
     text = plain(member.text)
-    texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
+    error = None if lost is None else type(lost[0], (Exception,), {})(lost[1])
+    texts = Texts({}, (), embedder.id, embedder.bands, error)
     if member.facts.embedder is not None:
         texts.know(text, *member.direction_and_words())
     elif lost is None:
