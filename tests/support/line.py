@@ -110,11 +110,12 @@ class RunningLine:
             self.workers or LineHere(self.line),
             self.timing,
             self.telemetry,
-            self._on_results,
             lambda: self.now,
             hands_over=self._hands_over,
             labels=self._labels,
         )
+        if self._on_results is not None:
+            self.pipeline.listen(self._on_results)
         return store
 
     async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:

@@ -184,7 +184,11 @@ class Telemetry:
         values.update(self._own_gauges())
         for gauges in self._relayed.values():
             values.update(gauges)
-        return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
+        return [
+            # A counter that is not in the table is still worth showing.
+            Measure(INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name), pairs, value)
+            for (name, pairs), value in sorted(values.items())
+        ]
 
     def _own_gauges(self) -> dict[tuple[str, Attributes], float]:
         values = {key: value for key, read in self._gauges.items() if not math.isnan(value := read())}
@@ -199,8 +203,3 @@ class Telemetry:
         return found | {
             (_COMPONENT_ERRORS, attributes(kind=kind, component=name)): times for (kind, name), times in raised
         }
-
-
-def _instrument(name: str) -> Instrument:
-    """Returns the table's entry; a counter that is not in it is still worth showing."""
-    return INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name)

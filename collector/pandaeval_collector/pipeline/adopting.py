@@ -71,32 +71,26 @@ class Adopting:
             raise Overloaded("the store cannot be written to just now")
         handed = [message for message in members if not message.ends]
         ended = list(dict.fromkeys(message.session_id for message in members if message.ends))
-        lost = await self._commit(handed, ended, read) if members or read else 0
-        self._telemetry.add("pandaeval.members", "taken", len(members) - lost)
+
+        async def decide(some: Sequence[MemberMessage | None]) -> Decision:
+            messages = [(each.body, each.is_done) for each in some if each is not None]
+            decision = await self._line.decide("adopt", messages)
+            if None in some:
+                decision.changes.endings.extend(ended)
+                decision.changes.read.extend(read)
+            return decision
+
+        # One that cannot be made a member must not keep the others, nor the ends and what was read (``None``), from it.
+        lost = await self._committer.together([*handed, None], decide, self._failed) if members or read else ()
+        self._telemetry.add("pandaeval.members", "taken", len(members) - len(lost))
         for session_id in ended:
             self._end_session(session_id)
 
-    async def _commit(self, handed: Sequence[MemberMessage], ended: Sequence[str], read: Sequence[Consumed]) -> int:
-        """Commits members; returns how many are lost: one that cannot be made a member must not keep others from it."""
-
-        async def decide() -> Decision:
-            decision = await self._line.decide("adopt", [(message.body, message.is_done) for message in handed])
-            decision.changes.endings.extend(ended)
-            decision.changes.read.extend(read)
-            return decision
-
-        try:
-            await self._committer.commit(decide)
-        except Exception:  # whatever members hold that nobody thought of
-            if self._committer.stopping or not handed:
-                raise
-            if len(handed) == 1:
-                _log.exception("a trace cannot be made a member of session %s", handed[0].session_id)
-                self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
-                return 1 + await self._commit([], ended, read)
-            lost = sum([await self._commit([each], (), ()) for each in handed])
-            return lost + await self._commit([], ended, read)
-        return 0
+    def _failed(self, message: MemberMessage | None, error: Exception) -> None:
+        if message is None:
+            raise error
+        _log.error("a trace cannot be made a member of session %s", message.session_id, exc_info=error)
+        self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
 
     def end_elsewhere(self, session_id: str) -> None:
         """Tells whoever scores a session that the application ended it."""

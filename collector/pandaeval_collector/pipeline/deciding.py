@@ -62,6 +62,25 @@ class Committer:
             failpoints.reach("after_decision_commit")
             self._on_committed(decision, rows)
 
+    async def together(
+        self,
+        items: Sequence[T],
+        decide: Callable[[Sequence[T]], Awaitable[Decision]],
+        failed: Callable[[T, Exception], None],
+    ) -> list[T]:
+        """Has a decision about ``items`` made and committed; where it raises, about each by itself: whatever one
+        raises, it must not cost the others. Returns those that raise alone, after ``failed`` was told."""
+        try:
+            await self.commit(lambda: decide(items))
+        except Exception as error:  # whatever one raises
+            if self.stopping:
+                raise
+            if len(items) > 1:
+                return [item for alone in items for item in await self.together([alone], decide, failed)]
+            failed(items[0], error)
+            return [*items]
+        return []
+
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Repeats ``work`` once a second while the store fails."""
         while True:

@@ -42,9 +42,9 @@ _LOOK_S = 0.5
 
 
 class Pipeline:
-    """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
-    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may
-    score the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: looks into traces and concludes;
+    ``hands_over``: other collectors may score the sessions of traces that are decided here; ``labels``: log records may
+    be people's verdicts."""
 
     def __init__(
         self,
@@ -52,7 +52,6 @@ class Pipeline:
         line: DecidesTraces,
         timing: Timing | None = None,
         telemetry: Telemetry | None = None,
-        on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         hands_over: bool = False,
         labels: bool = False,
@@ -60,7 +59,7 @@ class Pipeline:
         self.timing = timing = timing or Timing()
         self.telemetry = telemetry = telemetry or Telemetry()
         self._line, self._clock, self._hands_over = line, clock, hands_over
-        self._listeners = [on_results] if on_results is not None else []
+        self._listeners: list[Callable[[Sequence[ResultRow]], None]] = []
         self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
         self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
@@ -95,7 +94,7 @@ class Pipeline:
         """How many rounds of looking for due work were done: a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
-        """Registers one more function that is called with the new rows of every commit."""
+        """Has a function called on the event loop with the new rows of every commit, in order."""
         self._listeners.append(on_results)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
@@ -67,7 +67,8 @@ class SessionCloser:
     async def compare_due(self) -> None:
         """Compares what other collectors handed over since the last time. A session that raises is scored without."""
         while not self._committer.stopping and (grown := self.sessions.take_uncompared()):
-            await self._together([*grown], partial(self._compare, grown), "compared")
+            failed = partial(self._failed, "compared")
+            await self._committer.together([*grown], partial(self._compare, grown), failed)
 
     async def close_due(self, now: float) -> None:
         """Closes the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
@@ -76,29 +77,17 @@ class SessionCloser:
         if over:
             await self._close(over)
         if quiet:
-            await self._together(quiet, self._score_so_far, "scored as far as it has come")
+            failed = partial(self._failed, "scored as far as it has come")
+            await self._committer.together(quiet, self._score_so_far, failed)
 
     async def close_all(self, trigger: Trigger) -> None:
         """Closes every open session now."""
         await self.compare_due()
         await self._close(self.sessions.take_all(trigger))
 
-    async def _together(
-        self, session_ids: Sequence[str], decide: Callable[[Sequence[str]], Awaitable[Decision]], what: str
-    ) -> list[str]:
-        """Has a decision about sessions made and committed; where it raises, about each by itself: whatever one raises,
-        it must not cost the others. Returns those that raise alone; they are logged and counted."""
-        try:
-            await self._committer.commit(partial(decide, session_ids))
-        except Exception as error:  # whatever one session raises
-            if self._committer.stopping:
-                raise
-            if len(session_ids) > 1:
-                return [id_ for alone in session_ids for id_ in await self._together([alone], decide, what)]
-            _log.exception("a session could not be %s", what)
-            self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
-            return [*session_ids]
-        return []
+    def _failed(self, what: str, _: str, error: Exception) -> None:
+        _log.error("a session could not be %s", what, exc_info=error)
+        self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
 
     # What a session is decided by is looked up when the decision is made, since members come until then.
 
@@ -118,7 +107,7 @@ class SessionCloser:
             return decision
 
         try:
-            if failed := await self._together([*sessions], decide, "scored"):
+            if failed := await self._committer.together([*sessions], decide, partial(self._failed, "scored")):
                 await self._committer.commit(partial(_closed, failed))  # nor is it tried forever
                 closed.update(failed)
         finally:
