@@ -133,8 +133,7 @@ class Line:
         results: list[Result] = []
         with self._store.snapshot():
             for session_id, trigger in over.items():
-                results.extend(self.scores.score(session_id, trigger))
-                said, jobs = self.scores.ask(session_id, trigger)
+                said, jobs = self.scores.score(session_id, trigger)
                 results.extend(said)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
@@ -143,7 +142,8 @@ class Line:
 
     def session_now(self, session_id: str) -> list[Result]:
         """Returns the scores that a session would have if it ended now, none of them for good."""
-        return [replace(each, final=False) for each in self.scores.score(session_id, Trigger.SESSION_CHANGED)]
+        results, _ = self.scores.score(session_id, Trigger.SESSION_CHANGED)
+        return [replace(each, final=False) for each in results]
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
         """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
