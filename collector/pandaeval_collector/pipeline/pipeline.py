@@ -17,12 +17,11 @@ from functools import partial
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
-from pandaeval_collector.pipeline.session_closing import SessionCloser
+from pandaeval_collector.pipeline.owned_sessions import OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.store import ResultRow, Store
@@ -62,25 +61,24 @@ class Pipeline:
         self._listeners: list[Callable[[Sequence[ResultRow]], None]] = []
         self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
-        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
+        self._sessions = OwnedSessions(store, line, timing, self._committer, telemetry, clock)
         self._intake = Intake(
             store,
             self._traces,
             telemetry,
             clock,
-            self._sessions.sessions,
+            self._sessions.open,
             self.end_session,
             lambda: self._committer.stopping,
             labels,
             timing.open_bytes,
         )
         self._upkeep = Upkeep(store, timing, telemetry, self._traces.reopened)
-        self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self.traces, self.logs, self.submit = self._intake.traces, self._intake.logs, self._intake.submit
         """Store what came by OTLP or from a span processor, see :class:`Intake`."""
-        self.consume, self.adopt = self._intake.consume, self._adopting.adopt
-        """Store what came from Kafka topics, see :class:`Intake` and :class:`Adopting`."""
+        self.consume, self.adopt = self._intake.consume, self._sessions.adopt
+        """Store what came from Kafka topics, see :class:`Intake` and :class:`OwnedSessions`."""
         self.let_go_sessions = self._sessions.let_go
         """Forgets open sessions that another collector scores from now on."""
         self.commit = self._committer.commit
@@ -105,7 +103,7 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         """The number of sessions that are not scored for good yet."""
-        return len(self._sessions.sessions)
+        return len(self._sessions.open)
 
     @property
     def is_full(self) -> bool:
@@ -133,7 +131,7 @@ class Pipeline:
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return session_id in self._sessions.sessions
+        return session_id in self._sessions.open
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
@@ -190,7 +188,7 @@ class Pipeline:
     def end_session(self, session_id: str) -> None:
         """Ends a session because its application says that it is over."""
         if self._hands_over:
-            self._adopting.end_elsewhere(session_id)
+            self._sessions.end_elsewhere(session_id)
         else:
             self._sessions.end(session_id)
 

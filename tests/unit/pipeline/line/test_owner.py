@@ -15,12 +15,11 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.session_closing import SessionCloser
+from pandaeval_collector.pipeline.owned_sessions import MemberMessage, OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -97,7 +96,7 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
 ) -> None:
     """Without, the session would stand with the signals that it had before, under the id of the compared one."""
     first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
-    close_due = SessionCloser.close_due
+    close_due = OwnedSessions.close_due
     async with two(tmp_path) as both:
         await both.decide(first)
         await both.forwarder.send(second)
@@ -108,13 +107,13 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
             over = both.owner.now
             both.owner.pipeline.end_session("s")
 
-        async def late(closer: SessionCloser, now: float) -> None:
-            if not closer.sessions or now < over:
+        async def late(closer: OwnedSessions, now: float) -> None:
+            if not closer.open or now < over:
                 return await close_due(closer, now)
-            monkeypatch.setattr(SessionCloser, "close_due", close_due)
+            monkeypatch.setattr(OwnedSessions, "close_due", close_due)
             await asyncio.gather(both.tell(), close_due(closer, now))
 
-        monkeypatch.setattr(SessionCloser, "close_due", late)
+        monkeypatch.setattr(OwnedSessions, "close_due", late)
         await both.owner.settle()
         assert both.standing() == as_file([first, second])
         said = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
