@@ -67,10 +67,9 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
     asked = {name: _asked_by(tree) for name, tree in trees.items()}
     patterns: dict[tuple[str, int, str], Pattern] = {}
     for module in modules:
+        place = module.__name__
         held = [
-            Pattern(
-                f"{module.__name__}.{name}", pattern.pattern, pattern.flags & ~re.UNICODE, _method(name, asked.values())
-            )
+            Pattern(f"{place}.{name}", held.pattern, held.flags & ~re.UNICODE, _method(name, asked.values()))
             for name, value in vars(module).items()
             for held in _held(value)
         ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.store import ResultRow, Store, WriteSet
 
@@ -20,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _upkeep(store: Store, keep_bytes: int = 1 << 30) -> Upkeep:
-    return Upkeep(store, 600.0, 7 * _DAY, Telemetry(), frozenset, keep_bytes=keep_bytes)
+    return Upkeep(store, Timing(keep_bytes=keep_bytes), Telemetry(), frozenset)
 
 
 def _results(store: Store) -> int:
