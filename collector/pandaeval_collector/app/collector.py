@@ -33,16 +33,14 @@ from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.upkeep import Guard
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.bind import Address, check_bind, parse_address
+from pandaeval_collector.receivers.bind import Address, check_bind, health_connections, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.receivers.results_grpc import ResultsHandler
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_collector.runs.front import hands_over, timing, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store

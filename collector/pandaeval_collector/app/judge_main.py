@@ -32,6 +32,7 @@ from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock

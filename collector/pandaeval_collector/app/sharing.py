@@ -17,7 +17,7 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.kafka import KafkaExporter
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
-from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
+from pandaeval_collector.receivers.kafka.partitions import PartitionLedger, SessionLedger
 from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.runs.front import hands_over

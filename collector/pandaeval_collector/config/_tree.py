@@ -124,7 +124,8 @@ def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
     for name, field in section.model_fields.items():
         types = (field.annotation, *get_args(field.annotation))
         below_it = next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None)
-        yield Key((*path, name), field.description or "", below_it, field.is_required(), section)
+        meaning = " ".join((field.description or "").split())  # docstrings have line breaks
+        yield Key((*path, name), meaning, below_it, field.is_required(), section)
         if below_it:
             yield from _walk(below_it, (*path, name))
 

@@ -13,13 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers import (
-    Accepted,
-    Dense,
-    Ingest,
-    Malformed,
-    TooMany,
-)
+from pandaeval_collector.receivers import Accepted, Dense, Ingest, Malformed, TooMany
 from pandaeval_collector.receivers.admission import Admission, Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json

@@ -1,4 +1,5 @@
-"""Where a listener may listen: addresses, TLS files, and the rule against an open door without a lock."""
+"""Where a listener may listen, addresses, TLS files, the rule against an open door without a lock; and how many
+connections it may have, out of the files that the process may open."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import errno
 import os
 import socket
 import ssl
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +15,9 @@ from typing import NamedTuple
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 
 _BACKLOG = 1024
+_WANTED_FILES = 65_536
+_GRPC_SHARE, _HTTP_SHARE, _HEALTH_CONNECTIONS = 0.5, 0.2, 64
+_FEWEST = 16
 
 
 class BindError(Exception):
@@ -134,3 +139,36 @@ def _bind_error(address: Address, setting: str, error: OSError) -> BindError:
             f"(environment: PANDAEVAL_{setting.upper().replace('.', '__')}) to a free address"
         )
     return BindError(f"cannot listen on {address}: {error.strerror or error}; check {setting}")
+
+
+def grpc_connections() -> int:
+    """Returns the limit for OTLP over gRPC: half of the files that this process may open. Nobody can end its idle
+    connections to make room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    return max(_FEWEST, int(_files() * _GRPC_SHARE))
+
+
+def http_connections() -> int:
+    """Returns the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
+    return max(_FEWEST, int(_files() * _HTTP_SHARE))
+
+
+def health_connections() -> int:
+    """Returns the limit for the listener of health checks."""
+    return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
+
+
+def _files() -> int:
+    """Returns how many files the process may open, after raising that limit if it may."""
+    if sys.platform == "win32":
+        return _WANTED_FILES  # there is no such limit
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # not allowed: the limit stays
+        return soft
+    return wanted

@@ -165,7 +165,7 @@ class TestMetrics:
         self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, told: str
     ) -> None:
         assert len(own_points(line.telemetry)) == 12
-        line.metrics._max_points = 6
+        line.metrics._max_items = 6
         line.sink.answers["metrics"].append(answer)
         await line.metrics.send()
         assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
@@ -238,7 +238,7 @@ class TestMetrics:
         line.sink.always["metrics"] = too_large(1)
         line.score(*"abcde")
         await line.metrics.send()
-        assert line.metrics._max_points == 6
+        assert line.metrics._max_items == 6
         assert {len(items(request)) for request in line.sink.requests["metrics"]} == {1}
         own = [len(line.sink.metrics(name)[0].sum.data_points) for name in ("pandaeval.spans", "pandaeval.logs")]
         assert own == [6, 6]

@@ -1,4 +1,5 @@
-"""Sends results back to applications over gRPC: ``pandaeval.v1.ResultService``, on the port of OTLP."""
+"""The collector's own services over gRPC, on the port of OTLP: ``pandaeval.v1.TraceService`` takes completed traces,
+under the same admission; ``pandaeval.v1.ResultService`` sends results back to applications."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 import orjson
 
-from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, SubmissionIngest, Submitted
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._signals import DoorSettings
+from pandaeval_collector.receivers._signals import DoorSettings, Scales
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
@@ -19,6 +20,7 @@ from pandaeval_otel._proto.result_service_pb2 import (
     WatchResultsRequest,
     WatchResultsResponse,
 )
+from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -27,6 +29,33 @@ MAX_WATCHERS = 256
 _PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
 _PAGE = 100
 """Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
+
+
+class SubmitHandler:
+    """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+
+    def __init__(self, ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+        self._ingest, self._admission, self._scales = ingest, settings.admission, Scales(settings.max_items)
+        door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.TraceService", {"SubmitTraces": door.method(self._store)}
+        )
+
+    async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh_submission(request, reservation)
+            traces = parsed(SubmitTracesRequest, request).traces
+            submitted = [
+                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
+            ]
+            reasons = await self._ingest.submit(submitted, large)
+            rejected = [
+                Rejection(trace_id=trace.trace_id, reason=reason[:300])
+                for trace, reason in zip(traces, reasons, strict=True)
+                if reason
+            ]
+            response = SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
+            return Accepted(len(rejected)), response
 
 
 @dataclass(frozen=True, slots=True)
