@@ -3,12 +3,9 @@ day may cost is counted together."""
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
@@ -50,30 +47,6 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
     """Returns a configuration for a judge that somebody waits for: a provider that fails gets a shorter rest than in a
     collector."""
     return replace(config, setup=replace(config.setup, cooldown=3.0))
-
-
-@asynccontextmanager
-async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
-    """Opens a judge on a temporary store, for a command whose user waits. Raises ``CallFailedError`` where its process
-    does not start."""
-    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
-        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
-        judge = OwnJudge(store, hasty(config), environ)
-        try:
-            await judge.prices()
-            yield judge
-        finally:
-            await judge.close()
-            await _ended()
-            store.close()
-
-
-async def _ended() -> None:
-    """Cancels all other tasks of this event loop, and returns when they have ended."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 class Judges:

@@ -18,13 +18,14 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import evaluator, file_workers, judge
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.index import ReportOrigin
@@ -254,7 +255,7 @@ class Evaluation:
     def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
-        number = file_workers() if options.workers is None else options.workers
+        number = min(usable_cores() - 1, MOST_WORKERS) if options.workers is None else options.workers
         spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
         if not number or spans_are_needed or files.read.items < FEW:
             return nullcontext()
