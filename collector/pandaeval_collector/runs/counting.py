@@ -14,7 +14,7 @@ from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.runs.wire import CallCount
+from pandaeval_collector.runs.process import CallCount
 from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

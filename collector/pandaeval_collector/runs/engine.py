@@ -17,13 +17,11 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.process import BatchFailedError, RunProcess
+from pandaeval_collector.runs.process import BatchFailedError, RunProcess, RunSetup, Scored
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec, choose
-from pandaeval_collector.runs.wire import RunSetup, Scored
+from pandaeval_collector.runs.spec import RunSpec, choose, config_of
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
 

@@ -16,13 +16,11 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Emit, Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
-from pandaeval_collector.runs.process import RunProcess
+from pandaeval_collector.runs.process import CallCount, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.spec import Chosen, RunSpec, choose
-from pandaeval_collector.runs.wire import CallCount
+from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
 

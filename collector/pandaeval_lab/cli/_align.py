@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+import yaml
 
 from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
@@ -35,7 +36,6 @@ from pandaeval_lab.alignment.align import (
     proposing_rubric,
 )
 from pandaeval_lab.alignment.align import align as align_judge
-from pandaeval_lab.alignment.guidelines import write_guidelines
 from pandaeval_lab.alignment.judging import FileJudging, judged
 from pandaeval_lab.alignment.label_files import read_labels
 from pandaeval_lab.cli._judges import judge_of
@@ -232,3 +232,21 @@ def _told(change: VerdictChange | None) -> str:
         return "-"
     between = "" if change.low is None else f" ({change.low:+.2f} to {change.high:+.2f})"
     return f"{change.before} → {change.after} of {change.n}{between}"
+
+
+def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
+    """Writes the guidelines file atomically, in place of an older one."""
+    held: list[dict[str, Any]] = [each.model_dump(mode="json", exclude_defaults=True) for each in entries]
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
+    os.replace(beside, path)
+
+
+def withdraw_last(entries: Sequence[WrittenGuideline]) -> tuple[list[WrittenGuideline], WrittenGuideline | None]:
+    """Returns the entries with the last adopted one marked ``withdrawn``, and that entry, if any."""
+    found = list(entries)
+    for at in range(len(found) - 1, -1, -1):
+        if found[at].state == "adopted":
+            found[at] = found[at].model_copy(update={"state": "withdrawn"})
+            return found, found[at]
+    return found, None

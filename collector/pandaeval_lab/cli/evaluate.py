@@ -225,7 +225,11 @@ class Evaluation:
                 for example in gate.examples:
                     typer.echo(f"  {safe(example)}", err=True)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(gates)
+            # On standard error, which GitHub's runner also reads: standard output may hold results.
+            for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+                typer.echo(safe(line), err=True)
+            if problem := add_summary(gates, self._summary, os.environ):
+                typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
@@ -348,13 +352,6 @@ class Evaluation:
                 typer.echo(f"notice: {line}", err=True)
         elif not quiet and not (chooser is not None and chooser.left_out):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
-
-    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
-        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
-        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
-            typer.echo(safe(line), err=True)
-        if problem := add_summary(gates, self._summary, os.environ):
-            typer.echo(f"notice: {problem}", err=True)
 
 
 def config_of(options: EvaluateOptions) -> Config:

@@ -23,8 +23,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.judging_files import read_guidelines
-from pandaeval_lab.alignment.guidelines import withdraw_last, write_guidelines
-from pandaeval_lab.cli._align import prepared, print_alignment, tried, write
+from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._run_source import RunSource, run_source

@@ -52,7 +52,11 @@ def report(
 
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
-    wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
+    try:
+        since_ms = None if since is None else int((time.time() - parse_duration(since)) * 1000)
+    except ValueError as error:
+        raise UserError(f"--since {since}: {error}") from None
+    wanted, only = Wanted(since_ms=since_ms), parse_where(where or ())
     settings = config_with_trials(config, given(store))
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
@@ -73,15 +77,6 @@ def report(
     finally:
         finder.close()
     typer.echo(f"{output or 'report'}: {told}", err=True)
-
-
-def _since_ms(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return int((time.time() - parse_duration(text)) * 1000)
-    except ValueError as error:
-        raise UserError(f"--since {text}: {error}") from None
 
 
 def write_stored(

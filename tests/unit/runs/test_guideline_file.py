@@ -13,7 +13,7 @@ from pandaeval_collector.runs.judging_files import WrittenGuideline, adopted, re
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
-from pandaeval_lab.alignment.guidelines import withdraw_last, write_guidelines
+from pandaeval_lab.cli._align import withdraw_last, write_guidelines
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, says, user
 from support.embedder import WordEmbedder
