@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.cli._hand import declared, in_place_of
 from pandaeval_collector.show.api.client import Asker
 
 # A running collector's API, as commands speak to it.
@@ -74,8 +74,7 @@ def over_http(url: str, token_env: str) -> ApiClient:
     return ApiClient(Asker.over_http(url, token_env))
 
 
-COLLECTOR: dict[str, tuple[Any, Any]] = {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}
-at_collector = in_place_of("api", COLLECTOR, over_http)
+at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}, over_http)
 """Gives a command the options that say where the collector is, in place of its parameter ``api``."""
 
 
@@ -87,9 +86,9 @@ LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help
 class Place:
     """Where a command reads from: a running collector, or a data directory (``store``)."""
 
-    url: str
-    token_env: str
-    store: Path | None
+    url: Url = URL
+    token_env: TokenEnv = TOKEN_ENV
+    store: LookedAt = None
 
     @contextmanager
     def looking(self) -> Iterator[ApiClient]:
@@ -104,5 +103,5 @@ class Place:
             yield stored
 
 
-placed = in_place_of("place", {**COLLECTOR, "store": (LookedAt, None)}, Place)
+placed = in_place_of("place", declared(Place), Place)
 """Gives a command the options that say where it looks, in place of its parameter ``place``."""

@@ -16,9 +16,9 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.cli._hand import declared, in_place_of
 from pandaeval_collector.cli._output import console, progress
-from pandaeval_collector.cli._run_place import COLLECTOR, ApiClient, Place, over_http
+from pandaeval_collector.cli._run_place import ApiClient, Place, over_http
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.api.read_threads import Reads
@@ -38,7 +38,8 @@ _Configured = Annotated[
 class WorkPlace(Place):
     """Where a command works: at a running collector, or in a data directory (``store``) with a configuration."""
 
-    config: Path | None
+    store: _WorkedOn = None
+    config: _Configured = None
 
     @contextmanager
     def working(self, new: bool = False) -> Iterator[ApiClient]:
@@ -54,7 +55,7 @@ class WorkPlace(Place):
             yield here
 
 
-at_work = in_place_of("place", {**COLLECTOR, "store": (_WorkedOn, None), "config": (_Configured, None)}, WorkPlace)
+at_work = in_place_of("place", declared(WorkPlace), WorkPlace)
 """Gives a command the options that say where it works, in place of its parameter ``place``."""
 
 
