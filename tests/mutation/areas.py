@@ -16,7 +16,7 @@ class Area:
 
 AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
-    "stats": Area(("analysis/stats/*.py", "alignment/judge_agreement.py"), ("analysis/stats",)),
+    "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
         ("cli/_gates.py", "passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),

@@ -20,6 +20,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels.calibration import word_of_most
+from pandaeval_collector.labels.files import save
 from pandaeval_collector.store import Store, people
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -161,7 +162,7 @@ def keep(folder: Path, model: LearnedModel) -> Path:
     beside = path.with_suffix(".new")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        beside.write_text(model.to_json(), encoding="utf-8")
+        save(beside, model.to_json())
         beside.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from error

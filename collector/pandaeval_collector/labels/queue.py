@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
@@ -14,10 +13,7 @@ from pandaeval_collector.analysis.stats.learned import drawn, numbers_of, wanted
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
-from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_ID, LabelError
 
-_TRACE = re.compile(r"[0-9a-f]{32}")
 _MIDDLE = 0.5
 """The threshold of metrics that have none."""
 
@@ -39,26 +35,6 @@ class Queue:
     labelled: int
     waiting: int
     chances: list[DrawnRow]
-
-
-def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
-    """Returns the unit that is meant and the metric's key. Raises :class:`LabelError`."""
-    if not metric:
-        raise LabelError("metric is empty; `pandaeval metrics` lists them")
-    keys = names.select(metric)
-    if not keys:
-        raise LabelError(f"{metric}: {names.unknown(metric)}")
-    units = {"trace": trace, "turn": trace, "session": session}
-    for key in keys:
-        level = key.partition(".")[0]
-        if level == "trace" and trace and not _TRACE.fullmatch(trace):
-            raise LabelError(f"{trace!r} is no trace id: 32 hex digits, as results have it in trace_id")
-        if level == "turn" and trace and not numbers.trace_of(trace):
-            raise LabelError(f"{trace!r} is no turn: write TRACE_ID:SPAN_ID of the span that answers")
-        if units.get(level):
-            return bounded(units[level], MOST_ID), key
-    level = keys[0].partition(".")[0]
-    raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:

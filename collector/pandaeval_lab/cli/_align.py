@@ -23,6 +23,7 @@ from pandaeval_collector.jobs.anew import Forgetful
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.labels.calibration import word_of_most
+from pandaeval_collector.labels.files import read_labels
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judging_files import WrittenGuideline
 from pandaeval_collector.scoring.registry import registry
@@ -37,7 +38,6 @@ from pandaeval_lab.alignment.align import (
 )
 from pandaeval_lab.alignment.align import align as align_judge
 from pandaeval_lab.alignment.judging import FileJudging, judged
-from pandaeval_lab.alignment.label_files import read_labels
 from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource

@@ -10,15 +10,15 @@ import typer
 from rich.text import Text
 
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
+from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_lab.alignment import calibrating
-from pandaeval_lab.alignment.calibrating import Calibration, Calibrations, from_lines, from_store
-from pandaeval_lab.alignment.judge_agreement import AgreementEstimate, AnnotatorAgreement
-from pandaeval_lab.alignment.label_files import read_labels
+from pandaeval_collector.labels import calibration
+from pandaeval_collector.labels.calibration import Calibration, Calibrations, from_lines, from_store
+from pandaeval_collector.labels.files import read_labels
 from pandaeval_lab.cli._names import metric_names
 
 
@@ -45,15 +45,15 @@ def calibrate(
         assert store is not None
         with opened_folder(store) as connection:
             scores = from_store(connection, {label.unit for label in verdicts})
-    calibrations = calibrating.calibrate(verdicts, scores)
+    calibrations = calibration.calibrate(verdicts, scores)
     found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
-        calibrating.write(found, write)
+        calibration.write(found, write)
     if json_ or format_ == "json":
         for each in found:
-            write_json(json.dumps(calibrating.as_dict(each)).encode())
+            write_json(json.dumps(calibration.as_dict(each)).encode())
     else:
         _print(calibrations)
 

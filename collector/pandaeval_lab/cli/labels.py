@@ -14,10 +14,10 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
 from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.labels.files import read_labels, row_of, save, written
 from pandaeval_collector.labels.queue import Queue, draw, has_spans, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.store import people
-from pandaeval_lab.alignment.label_files import read_labels, row_of, save, written
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_otel.wire.labels import HumanLabel
 

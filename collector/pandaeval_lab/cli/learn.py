@@ -16,6 +16,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.labels.files import read_labels
 from pandaeval_collector.labels.learning import (
     LabelledRuns,
     RunVerdict,
@@ -31,7 +32,6 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
-from pandaeval_lab.alignment.label_files import read_labels
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems

@@ -11,7 +11,8 @@ from fastapi import FastAPI, Query, Request, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.queue import Queue, about, drawn_next, metric_to_label
+from pandaeval_collector.labels.files import about
+from pandaeval_collector.labels.queue import Queue, drawn_next, metric_to_label
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError

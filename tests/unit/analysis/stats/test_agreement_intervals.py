@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pandaeval_collector.analysis.stats import judge_agreement
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
-from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
-from pandaeval_lab.alignment import judge_agreement
-from pandaeval_lab.alignment.judge_agreement import (
+from pandaeval_collector.analysis.stats.judge_agreement import (
     AgreementEstimate,
     JudgeAgreement,
     agreement,
     annotator_agreement,
     jackknifed,
 )
+from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
 
 Values = NDArray[np.float64]
 Run = tuple[float, float, float]

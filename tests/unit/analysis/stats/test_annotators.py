@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_lab.alignment.judge_agreement import annotator_agreement
+from pandaeval_collector.analysis.stats.judge_agreement import annotator_agreement
 
 
 def test_alpha_is_krippendorffs() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_lab.alignment.judge_agreement import JudgeAgreement, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 
 
 def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeAgreement:

@@ -17,13 +17,14 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.queue import about
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.people import MOST_LABELS
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, verdict
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
 _ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
+_TRACE = re.compile(r"[0-9a-f]{32}")
 _MOST_TOLD = 20
 _FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
 Row = Mapping[str, Any]
@@ -144,6 +145,26 @@ def _label(row: Row, names: MetricNames) -> HumanLabel:
         comment=_told(row, "comment")[:MOST_COMMENT],
         probability=_probability(row.get("probability")),
     )
+
+
+def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
+    """Returns the unit that is meant and the metric's key. Raises :class:`LabelError`."""
+    if not metric:
+        raise LabelError("metric is empty; `pandaeval metrics` lists them")
+    keys = names.select(metric)
+    if not keys:
+        raise LabelError(f"{metric}: {names.unknown(metric)}")
+    units = {"trace": trace, "turn": trace, "session": session}
+    for key in keys:
+        level = key.partition(".")[0]
+        if level == "trace" and trace and not _TRACE.fullmatch(trace):
+            raise LabelError(f"{trace!r} is no trace id: 32 hex digits, as results have it in trace_id")
+        if level == "turn" and trace and not numbers.trace_of(trace):
+            raise LabelError(f"{trace!r} is no turn: write TRACE_ID:SPAN_ID of the span that answers")
+        if units.get(level):
+            return bounded(units[level], MOST_ID), key
+    level = keys[0].partition(".")[0]
+    raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
 
 
 def _time(value: Any) -> float:
