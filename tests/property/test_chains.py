@@ -17,13 +17,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.pipeline.line.facts import TraceFacts
 from pandaeval_collector.pipeline.line.handed import Handed, packed, unpacked
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.members import AnswerText
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Chunk, SessionTraceRow, Store
-from pandaeval_lab.replay.chains import Forward, Link
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.assembly import DueTrace

@@ -56,9 +56,7 @@ def resolve_config(
     try:
         return resolve(path, os.environ, overrides, checks)
     except ConfigError as error:
-        options = {
-            key: _OPTIONS[key] for key, value in (overrides or {}).items() if value is not None and key in _OPTIONS
-        }
+        options = {key: option for key, option in _OPTIONS.items() if (overrides or {}).get(key) is not None}
         keys = [problem.key.partition("[")[0] for problem in error.problems]
         raise ConfigError(
             replace(problem, key=options[key], place=None) if key in options else problem

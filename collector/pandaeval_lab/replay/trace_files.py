@@ -14,11 +14,11 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.runs.replay import BATCH, batches
 from pandaeval_collector.store import Chunk, Store
-from pandaeval_lab.replay.chains import Forward, Link
 from pandaeval_lab.replay.files import BadLine, Request
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
