@@ -49,23 +49,19 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
     return replace(config, setup=replace(config.setup, cooldown=3.0))
 
 
-class Judges:
-    """Finds the judge of a run. On one event loop."""
-
-    def __init__(self, store: Store, environ: Mapping[str, str], live: LiveJudge | None) -> None:
-        self._store, self._environ, self._live = store, environ, live
-
-    @asynccontextmanager
-    async def of(self, judge: JudgeConfig | None) -> AsyncIterator[RunJudge | None]:
-        """Opens the judge of a run, the live one if it knows all models; ``None`` without a judge. Raises
-        :class:`pandaeval_collector.jobs.NoJudgeError`."""
-        if judge is None:
-            yield None
-        elif self._live is not None and self._live.models >= set(judge.setup.models):
-            yield self._live
-        else:
-            own = OwnJudge(self._store, judge, self._environ)
-            try:
-                yield own
-            finally:
-                await own.close()
+@asynccontextmanager
+async def judge_of_run(
+    store: Store, environ: Mapping[str, str], live: LiveJudge | None, judge: JudgeConfig | None
+) -> AsyncIterator[RunJudge | None]:
+    """Opens the judge of a run, the ``live`` one if it knows all models; ``None`` without a judge. Raises
+    :class:`pandaeval_collector.jobs.NoJudgeError`."""
+    if judge is None:
+        yield None
+    elif live is not None and live.models >= set(judge.setup.models):
+        yield live
+    else:
+        own = OwnJudge(store, judge, environ)
+        try:
+            yield own
+        finally:
+            await own.close()
