@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
     by_metric,
@@ -18,18 +17,12 @@ from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSecti
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibrated import read, thresholds
-from pandaeval_collector.runs.front import MOST_WORKERS
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 
 if TYPE_CHECKING:
     from pandaeval_collector.jobs.setup import JudgeConfig
-
-
-def file_workers() -> int:
-    """Returns the default number of processes that score files beside the reading one: all cores but one, at most 3."""
-    return min(usable_cores() - 1, MOST_WORKERS)
 
 
 def evaluator(config: Config, learning: bool = False) -> Evaluator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.cli._hand import declared, in_place_of
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder, Listed
 from pandaeval_collector.store.wanted import Wanted
@@ -30,8 +30,8 @@ _STORE = "Or the runs that a collector keeps in this data directory, with their 
 class RunSource:
     """The runs that a command is about: those of ``files`` or those in ``store``."""
 
-    files: Sequence[str] | None
-    store: Path | None
+    files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
+    store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
@@ -40,14 +40,7 @@ class RunSource:
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
-run_source = in_place_of(
-    "source",
-    {
-        "files": (Annotated[list[str] | None, typer.Argument(help=_FILES)], None),
-        "store": (Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)], None),
-    },
-    RunSource,
-)
+run_source = in_place_of("source", declared(RunSource), RunSource)
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 

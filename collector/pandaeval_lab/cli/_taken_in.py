@@ -30,7 +30,13 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     """Reads those traces of ``sources`` that ``store`` does not hold yet into it, without scoring them. Returns the
     pair ``key=value`` by which runs find all traces of this reading. Raises ``UserError`` for input that cannot be
     read, and for the store of a collector, whose lists would show these traces."""
-    _check(store)
+    holds = store.reads.get(_HOLDS)
+    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
+        raise UserError(
+            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
+            "another one with --store, a new one for instance"
+        )
+    store.put(_HOLDS, _FILES).result()
     _tidy(store)
     store.discard([chunk.id for chunk in store.reads.open_chunks()]).result()  # of a reading that was broken off
     seen: set[bytes] = set()
@@ -64,16 +70,6 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
         err=True,
     )
     return pair
-
-
-def _check(store: Store) -> None:
-    holds = store.reads.get(_HOLDS)
-    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
-        raise UserError(
-            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
-            "another one with --store, a new one for instance"
-        )
-    store.put(_HOLDS, _FILES).result()
 
 
 def _tidy(store: Store) -> None:

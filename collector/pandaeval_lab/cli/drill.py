@@ -25,9 +25,9 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cli._ci import write_suites
+from pandaeval_lab.cli._judges import settings_of
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
-from pandaeval_lab.cli.judge import settings_of
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults

@@ -13,8 +13,7 @@ from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
-from pandaeval_collector.runs.configure import metric_keys
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.spec import RunSpec, metric_keys
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
 from pandaeval_collector.show.shapes import Milliseconds
 from pandaeval_collector.store.runs import RunRow, RunTable, ScheduleRow, Schedules

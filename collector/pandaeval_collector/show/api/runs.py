@@ -14,9 +14,9 @@ from fastapi import FastAPI, Header, Query, Response
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.compare import compared
-from pandaeval_collector.runs.configure import NotAllowedError
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.process import BatchFailedError
+from pandaeval_collector.runs.spec import NotAllowedError
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -55,7 +54,13 @@ def topics(
         for topic in wanted:
             typer.echo(_command(topic, settings.kafka.brokers or "BROKER:9092"))
         return
-    documents: list[Any] = [_resource(topic) for topic in wanted] if form == "strimzi" else [_values(wanted)]
+    documents: list[Any] = [_resource(topic) for topic in wanted]
+    if form == "bitnami":
+        made = [
+            {"name": t.name, "partitions": t.partitions, "replicationFactor": t.replicas, "config": t.settings}
+            for t in wanted
+        ]
+        documents = [{"provisioning": {"enabled": True, "topics": made}}]
     typer.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
 
@@ -103,11 +108,3 @@ def _resource(topic: Topic) -> dict[str, Any]:
             "config": topic.settings,
         },
     }
-
-
-def _values(wanted: Sequence[Topic]) -> dict[str, Any]:
-    made = [
-        {"name": each.name, "partitions": each.partitions, "replicationFactor": each.replicas, "config": each.settings}
-        for each in wanted
-    ]
-    return {"provisioning": {"enabled": True, "topics": made}}

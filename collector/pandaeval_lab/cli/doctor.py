@@ -71,18 +71,15 @@ def doctor(
     if as_json or format_ == "json":
         write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
     else:
-        _show(found)
+        for each in found:
+            typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
+            if each.cure:
+                typer.echo(f"       {safe(each.cure)}")
+        wrong = sum(each.state == "wrong" for each in found)
+        verb = "is" if wrong == 1 else "are"
+        typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
     if any(each.state == "wrong" for each in found):
         raise typer.Exit(1)
-
-
-def _show(found: list[Diagnosis]) -> None:
-    for each in found:
-        typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
-        if each.cure:
-            typer.echo(f"       {safe(each.cure)}")
-    wrong = sum(each.state == "wrong" for each in found)
-    typer.echo(many(wrong, "thing") + (" is wrong" if wrong == 1 else " are wrong") if wrong else "nothing is wrong")
 
 
 # The addresses that a configuration sends to, and whether anybody takes a connection there.
@@ -164,8 +161,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
     yield from _versions()
     yield from _configuration(resolved, environ)
     folder = Path(config.store.path)
-    running = _asked(config)
-    yield from _collector(running, config)
+    yield from _collector(config)
     yield from _store(folder, config.store.max_bytes, deep, told)
     yield from _places(config)
 
@@ -199,15 +195,8 @@ def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[D
 # -- a running collector -----------------------------------------------------------------------------------------
 
 
-def _asked(config: Config) -> tuple[int, str, str]:
-    """Asks the health listener: returns the status of ``/readyz`` (0: no answer), its body, and the metrics."""
-    host, _, port = config.server.health.rpartition(":")
-    host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
-    status, ready = _got(f"http://{host}:{port}/readyz")
-    return status, ready, _got(f"http://{host}:{port}/metrics")[1] if status else ""
-
-
 def _got(url: str) -> tuple[int, str]:
+    """Returns status and body of an answer of the health listener; status 0: there is none."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310
             return answer.status, answer.read().decode(errors="replace")
@@ -217,8 +206,10 @@ def _got(url: str) -> tuple[int, str]:
         return 0, ""
 
 
-def _collector(running: tuple[int, str, str], config: Config) -> Iterator[Diagnosis]:
-    status, ready, metrics = running
+def _collector(config: Config) -> Iterator[Diagnosis]:
+    host, _, port = config.server.health.rpartition(":")
+    host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
+    status, ready = _got(f"http://{host}:{port}/readyz")
     if not status:
         yield Diagnosis(
             "collector", "note", f"none answers at {config.server.health}", "`pandaeval collector` starts one"
@@ -228,9 +219,16 @@ def _collector(running: tuple[int, str, str], config: Config) -> Iterator[Diagno
         yield _wrong("collector", f"it is not ready: {ready}", "its log says why")
     else:
         yield Diagnosis("collector", "ok", f"ready at {config.server.health}")
+    _, metrics = _got(f"http://{host}:{port}/metrics")
     lines = filter(None, map(_SAMPLE.match, metrics.splitlines()))
     samples = [(line[1], line[2] or "", float(line[3])) for line in lines]
-    yield from _accounting(samples)
+    residual = next((value for name, _, value in samples if name == "pandaeval_accounting_residual"), None)
+    if residual is None:
+        yield Diagnosis("accounting", "note", "the collector shows no metrics (exporters.prometheus.enabled)")
+    elif residual:
+        yield _wrong("accounting", f"{residual:.0f} spans or log records have no fate", "a bug: please report it")
+    else:
+        yield Diagnosis("accounting", "ok", "every span has a fate")
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
             yield _wrong("components", f"{value:.0f} errors of {labels}", "docs/operations.md#components-that-raise")
@@ -240,17 +238,6 @@ def _collector(running: tuple[int, str, str], config: Config) -> Iterator[Diagno
             )
         if name == "pandaeval_exporter_state" and value == 0:
             yield _wrong("sinks", f"an exporter is down: {labels}", "its results wait and are sent when it is back")
-
-
-def _accounting(samples: list[tuple[str, str, float]]) -> Iterator[Diagnosis]:
-    held = {name: value for name, _, value in samples}
-    residual = held.get("pandaeval_accounting_residual")
-    if residual is None:
-        yield Diagnosis("accounting", "note", "the collector shows no metrics (exporters.prometheus.enabled)")
-    elif residual:
-        yield _wrong("accounting", f"{residual:.0f} spans or log records have no fate", "a bug: please report it")
-    else:
-        yield Diagnosis("accounting", "ok", "every span has a fate")
 
 
 # -- the store ---------------------------------------------------------------------------------------------------
