@@ -19,8 +19,15 @@ from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.scoring.metric.declaration import ends
+from pandaeval_collector.scoring.metric import (
+    Metric,
+    SessionContext,
+    SessionView,
+    Texts,
+    TraceContext,
+    TurnContext,
+    ends,
+)
 from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
 from pandaeval_lab.cases import Case, Trial, TrialContext
 from pandaeval_otel.base import plugins

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli.init import programs
+from pandaeval_lab.cli.init import programs
 from support.collector import CollectorProcess
 from tests.integration.test_documented_frameworks import install
 from tests.support.model_server import ModelServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,6 +16,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.runtime.calls import Calls
+from pandaeval_collector.cli._extras import EXTRAS
 from pandaeval_collector.config import (
     Config,
     ConfigError,
@@ -55,15 +56,12 @@ def resolve_config(
     try:
         return resolve(path, os.environ, overrides, checks)
     except ConfigError as error:
-        given = {key for key, value in (overrides or {}).items() if value is not None}
-        raise ConfigError(_by_option(problem, given) for problem in error.problems) from error
-
-
-def _by_option(problem: Problem, given: Collection[str]) -> Problem:
-    key = problem.key.partition("[")[0]
-    if key not in given or key not in _OPTIONS:
-        return problem
-    return replace(problem, key=_OPTIONS[key], place=None)
+        options = {key: option for key, option in _OPTIONS.items() if (overrides or {}).get(key) is not None}
+        keys = [problem.key.partition("[")[0] for problem in error.problems]
+        raise ConfigError(
+            replace(problem, key=options[key], place=None) if key in options else problem
+            for key, problem in zip(keys, error.problems, strict=True)
+        ) from error
 
 
 def _problems_apart(config: Config) -> list[Problem]:
@@ -128,11 +126,8 @@ def opened_folder(
         connection.close()
 
 
-_OF_EMBEDDERS = {
-    "onnx-minilm": ("onnx", ("onnxruntime", "tokenizers")),
-    "model2vec": ("model2vec", ("model2vec",)),
-    "litellm": ("judge", ("litellm",)),
-}
+_OF_EMBEDDERS = {"onnx-minilm": "onnx", "model2vec": "model2vec", "litellm": "judge"}
+"""The extra that each scheme of embedders takes."""
 _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
 """Providers that let nobody in without a key from the environment, ``PROVIDER_API_KEY``."""
 
@@ -140,11 +135,16 @@ _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek",
 def start_problems(config: Config) -> Iterator[Problem]:
     """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
     directory that cannot be written to. The problems have keys and no places in the file."""
-    for key, extra, packages in _needed(config):
-        for package in packages:
-            if not _is_there(package):
-                yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
-                break
+    needed = [("judge.model", "judge")] if config.judge.model is not None else []
+    if config.judge.model is not None and config.redact.pii:
+        needed.append(("redact.pii", "pii"))
+    scheme = config.embedding.model.strip().partition(":")[0]
+    if scheme in _OF_EMBEDDERS:
+        needed.append(("embedding.model", _OF_EMBEDDERS[scheme]))
+    for key, extra in needed:
+        missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
+        if missing:
+            yield Problem(key, f"{missing[0]} is not installed; install it with: {installation(extra)}")
     if trouble := unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
 
@@ -163,23 +163,6 @@ def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]
         # Some take a key under further names, so whoever set anything of the provider's is left to it.
         if not any(name.startswith(f"{brand}_") and held.strip() for name, held in environ.items()):
             yield Problem(key, f"{brand}_API_KEY is not set, and {provider} asks for a key (or set judge.api_key_env)")
-
-
-def _needed(config: Config) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    if config.judge.model is not None:
-        yield "judge.model", "judge", ("litellm", "aiolimiter")
-        if config.redact.pii:
-            yield "redact.pii", "pii", ("presidio_analyzer",)
-    scheme = config.embedding.model.strip().partition(":")[0]
-    if scheme in _OF_EMBEDDERS:
-        yield "embedding.model", *_OF_EMBEDDERS[scheme]
-
-
-def _is_there(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def unwritable(path: Path) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -63,13 +62,16 @@ def _modules() -> dict[str, str]:
 
 
 def _public(module: str) -> list[str]:
-    """Returns the public modules of a package, or a module that is none."""
-    with suppress(ImportError):  # whoever asks for the command hears of it
+    """Returns the public modules of a package, or a module that is none; nothing of a package that was left out, as
+    images may do with the lab."""
+    try:
         spec = find_spec(module)
-        if spec is not None and spec.submodule_search_locations is not None:
-            infos = pkgutil.iter_modules(spec.submodule_search_locations)
-            return [f"{module}.{info.name}" for info in infos if not info.name.startswith("_")]
-    return [module]
+    except ImportError as error:
+        return [] if error.name == module.partition(".")[0] else [module]  # whoever asks for the command hears of it
+    if spec is None or spec.submodule_search_locations is None:
+        return [module]
+    infos = pkgutil.iter_modules(spec.submodule_search_locations)
+    return [f"{module}.{info.name}" for info in infos if not info.name.startswith("_")]
 
 
 @cache

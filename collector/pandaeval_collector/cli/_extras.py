@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pandaeval_collector.base.errors import installation
 
-_EXTRAS = {
+EXTRAS = {
     "": (
         *("annotated_doc", "click", "croniter", "grpc", "httptools", "numpy", "orjson", "pydantic", "pydantic_core"),
         *("re2", "rich", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
-    "judge": ("aiolimiter", "litellm"),
+    "judge": ("litellm", "aiolimiter"),
     "kafka": ("confluent_kafka",),
     "model2vec": ("model2vec",),
     "mcp": ("mcp", "mcp_types"),
     "onnx": ("onnxruntime", "tokenizers"),
     "pii": ("presidio_analyzer",),
 }
+"""The packages of each extra; ``""``: those that the collector itself takes."""
 
 
 def hint(error: BaseException) -> str | None:
@@ -24,7 +25,7 @@ def hint(error: BaseException) -> str | None:
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name:
             package = cause.name.partition(".")[0]
-            for extra, packages in _EXTRAS.items():
+            for extra, packages in EXTRAS.items():
                 if package in packages:
                     return f"{package} is not installed; install it with: {installation(extra)}"
         cause = cause.__cause__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,13 @@ def _name_value(info: ParameterInfo, kind: Any, name: str) -> None:
         info.metavar = "FILE"
     elif isinstance(info, ArgumentInfo) and name.endswith("_id"):
         info.metavar = "ID"
+
+
+def declared(kind: type) -> dict[str, tuple[Any, Any]]:
+    """Returns the options that a dataclass declares by its fields: annotation and default by name."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    empty = inspect.Parameter.empty
+    return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}
 
 
 def in_place_of(

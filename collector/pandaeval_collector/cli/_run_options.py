@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.cli._hand import declared, in_place_of
 
 _METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
 _SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
@@ -66,13 +65,13 @@ def _option(each: Filter) -> Any:
 class RunOptions:
     """The options that say what a run does."""
 
-    metrics: str
-    model: str | None = None
-    sample: float = 1.0
-    signal_weights: str | None = None
-    budget: float | None = None
-    emit: bool = False
-    name: str = ""
+    metrics: Annotated[str, _METRICS]
+    model: Annotated[str | None, typer.Option(help="Who judges; else as configured.")] = None
+    sample: Annotated[float, _SAMPLE] = 1.0
+    signal_weights: Annotated[str | None, _WEIGHTS] = None
+    budget: Annotated[float | None, _BUDGET] = None
+    emit: Annotated[bool, _EMIT] = False
+    name: Annotated[str, typer.Option(help="A name, for people.")] = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the API request for such a run over the traces that ``filters`` find. Raises ``UserError`` for a
@@ -89,19 +88,7 @@ class RunOptions:
         }
 
 
-run_options = in_place_of(
-    "run",
-    {
-        "metrics": (Annotated[str, _METRICS], inspect.Parameter.empty),
-        "model": (Annotated[str | None, typer.Option(help="Who judges; else as configured.")], None),
-        "sample": (Annotated[float, _SAMPLE], 1.0),
-        "signal_weights": (Annotated[str | None, _WEIGHTS], None),
-        "budget": (Annotated[float | None, _BUDGET], None),
-        "emit": (Annotated[bool, _EMIT], False),
-        "name": (Annotated[str, typer.Option(help="A name, for people.")], ""),
-    },
-    RunOptions,
-)
+run_options = in_place_of("run", declared(RunOptions), RunOptions)
 """Gives a command the options that say what a run does, in place of its parameter ``run``."""
 
 

@@ -111,13 +111,8 @@ class Embedding(Section):
 class LearnSection(Section):
     """Problem scores that are learned from labels of the application's own runs."""
 
-    enabled: bool = True
-    """Whether a running collector learns by itself, once 40 sessions of an agent have labels, of both kinds; a model
-    that is there is never replaced by itself."""
     folder: FilePath | None = None
     """Folder of the models, read again when it changes; null: learned below store.path."""
-    interval: PositiveDuration = 600.0
-    """Time between two looks at the labels."""
 
 
 class LabelsSection(Section):

@@ -33,7 +33,7 @@ class ZeroFirst:
         zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
             after = ""
-            while rows := self._store.reads.series(self._reader, name, after, PAGE):
+            while rows := self._store.reads.tally.page(self._reader, name, after, PAGE):
                 yield visible(rows, now, self._hold_s if hold else 0.0)
                 after = rows[-1].key
 
@@ -42,7 +42,7 @@ class ZeroFirst:
         the store in between."""
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
-            await asyncio.wrap_future(self._store.show_zeros(self._reader, some, now))
+            await asyncio.wrap_future(self._store.tally.show_zeros(self._reader, some, now))
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:

@@ -16,9 +16,8 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Unscored
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import asked
-from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, Memory
+from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
 from pandaeval_collector.pipeline.line.line import SHADOW
@@ -34,14 +33,13 @@ class Shadow:
 
     def __init__(
         self,
-        desks: Desks,
-        memory: Memory,
+        desk: Desk,
         evaluator: Evaluator,
         telemetry: Telemetry,
         share: float,
         run: int,
     ) -> None:
-        self._desks, self._memory, self._evaluator = desks, memory, evaluator
+        self._desk, self._evaluator = desk, evaluator
         self._telemetry, self._share, self.run = telemetry, share, run
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
@@ -53,8 +51,7 @@ class Shadow:
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        desk, guidance = self._desks.desk(self._memory), question.guidance
-        judge = Judge(desk, pack, question.model, self._desks.secrets, metric, guidance=guidance)
+        judge = Judge(self._desk, pack, question.model, metric, guidance=question.guidance)
         try:
             finding = await asked(question.metric, trace, judge)
         except (CallFailedError, OverBudgetError):
@@ -75,8 +72,7 @@ def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
 
 async def open_shadow(
     store: Store,
-    desks: Desks,
-    memory: Memory,
+    desk: Desk,
     live: Evaluator,
     telemetry: Telemetry,
     model: str | None,
@@ -92,4 +88,4 @@ async def open_shadow(
     spec |= {"emit": False, "name": SHADOW, "decided": None}  # as a stored RunSpec
     run = await asyncio.wrap_future(store.runs.stand(f"{SHADOW}\n{model}", orjson.dumps(spec)))
     assert run is not None
-    return Shadow(desks, memory, evaluator, telemetry, share, run)
+    return Shadow(desk, evaluator, telemetry, share, run)

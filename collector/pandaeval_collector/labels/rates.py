@@ -127,20 +127,6 @@ def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
     return found
 
 
-def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
-    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
-    found = [1.0 / chance for chance in judged]
-    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
-    for at in parts[0]:
-        found[at] /= drawn[at] or 1.0
-    for part in filter(None, parts):
-        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
-        for at in part:
-            found[at] *= total / squares
-    return found
-
-
 # Keeps the corrected pass rates of a running collector up to date, as gauges. Where there are too few labels there is
 # no value, only how many labels there are.
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.runs.wire import CallCount
+from pandaeval_collector.runs.process import CallCount
 from pandaeval_collector.store import StoreReader
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
@@ -44,7 +44,11 @@ class CountingCaller:
         self._counts: dict[str, Callable[[str], int]] = {}
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        answer = _answer(call)
+        question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
+        schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
+        made, echo = _value(schema, schema, question), _ECHO.search(question)
+        said = {"echo": echo[1] if echo is not None else "", "instructed": False}
+        answer: dict[str, Any] = {**made, **said} if isinstance(made, dict) else said
         text = json.dumps(answer, ensure_ascii=False)
         if len(call.messages) <= _MESSAGES:
             count = self._counts.setdefault(call.model, counter(call.model))
@@ -87,29 +91,20 @@ def counter(model: str) -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def _answer(call: ModelCall) -> dict[str, Any]:
-    question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
-    schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
-    answer = _value(schema, schema, question, "")
-    echo = _ECHO.search(question)
-    said = {"echo": echo[1] if echo is not None else "", "instructed": False}
-    return {**answer, **said} if isinstance(answer, dict) else said
-
-
-def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, name: str) -> Any:
+def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str) -> Any:
     """Makes up a value that fits ``schema``, of the usual length. A list of objects gets one object for each number
     that ``question`` gives to such a field."""
     match schema:
         case {"$ref": str(reference)}:
-            return _value(whole["$defs"][reference.rpartition("/")[2]], whole, question, name)
+            return _value(whole["$defs"][reference.rpartition("/")[2]], whole, question)
         case {"anyOf": list(kinds)}:
-            return _value(kinds[0], whole, question, name)
+            return _value(kinds[0], whole, question)
         case {"enum": list(values)}:
             return values[0]
         case {"const": value}:
             return value
         case {"type": "object"} | {"properties": _}:
-            return {key: _value(each, whole, question, key) for key, each in schema.get("properties", {}).items()}
+            return {key: _value(each, whole, question) for key, each in schema.get("properties", {}).items()}
         case {"type": "array"}:
             return _list(schema, whole, question)
         case {"type": "string"}:
@@ -124,7 +119,7 @@ def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, n
 
 def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str) -> list[Any]:
     items = schema.get("items", {})
-    one = _value(items, whole, question, "")
+    one = _value(items, whole, question)
     most = int(schema.get("maxItems", _LIST))
     if type(one) is int:
         return []  # numbers in a list name things of the record, which may have none

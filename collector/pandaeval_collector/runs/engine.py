@@ -17,15 +17,13 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.configure import config_of
-from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.process import BatchFailedError, RunProcess
+from pandaeval_collector.runs.judges import LiveJudge, judge_of_run
+from pandaeval_collector.runs.process import BatchFailedError, RunProcess, RunSetup, Scored
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec, choose
-from pandaeval_collector.runs.wire import RunSetup, Scored
+from pandaeval_collector.runs.spec import RunSpec, choose, config_of
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunBatch, RunRow
+from pandaeval_collector.store.runs import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
 
@@ -45,12 +43,12 @@ class Engine:
         store: Store,
         config: Config,
         environ: Mapping[str, str],
-        judges: Judges,
+        live: LiveJudge | None,
         telemetry: Telemetry,
         emit: Emit | None = None,
     ) -> None:
         """``emit``: files a batch and exports its results, which are packed; without it, none is exported."""
-        self._store, self._config, self._environ, self._judges = store, config, environ, judges
+        self._store, self._config, self._environ, self._live = store, config, environ, live
         self._telemetry, self._emit = telemetry, emit
         self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
@@ -121,8 +119,7 @@ class Engine:
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
         """Scores the pending traces of the run; returns why it had to stop early, else ``""``."""
         config = config_of(self._config, spec)
-        asked = judge_of(config)
-        async with self._judges.of(asked) as judge:
+        async with judge_of_run(self._store, self._environ, self._live, judge_of(config)) as judge:
             at_once = max(1, config.judge.concurrency // 2)
             if judge is not None:
                 await judge.prices()  # what keeps it from starting is told now

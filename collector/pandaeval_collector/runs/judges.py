@@ -3,12 +3,9 @@ day may cost is counted together."""
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from pandaeval_collector.jobs.setup import JudgeConfig, open_caller
@@ -53,46 +50,18 @@ def hasty(config: JudgeConfig) -> JudgeConfig:
 
 
 @asynccontextmanager
-async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
-    """Opens a judge on a temporary store, for a command whose user waits. Raises ``CallFailedError`` where its process
-    does not start."""
-    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
-        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
-        judge = OwnJudge(store, hasty(config), environ)
+async def judge_of_run(
+    store: Store, environ: Mapping[str, str], live: LiveJudge | None, judge: JudgeConfig | None
+) -> AsyncIterator[RunJudge | None]:
+    """Opens the judge of a run, the ``live`` one if it knows all models; ``None`` without a judge. Raises
+    :class:`pandaeval_collector.jobs.NoJudgeError`."""
+    if judge is None:
+        yield None
+    elif live is not None and live.models >= set(judge.setup.models):
+        yield live
+    else:
+        own = OwnJudge(store, judge, environ)
         try:
-            await judge.prices()
-            yield judge
+            yield own
         finally:
-            await judge.close()
-            await _ended()
-            store.close()
-
-
-async def _ended() -> None:
-    """Cancels all other tasks of this event loop, and returns when they have ended."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-
-
-class Judges:
-    """Finds the judge of a run. On one event loop."""
-
-    def __init__(self, store: Store, environ: Mapping[str, str], live: LiveJudge | None) -> None:
-        self._store, self._environ, self._live = store, environ, live
-
-    @asynccontextmanager
-    async def of(self, judge: JudgeConfig | None) -> AsyncIterator[RunJudge | None]:
-        """Opens the judge of a run, the live one if it knows all models; ``None`` without a judge. Raises
-        :class:`pandaeval_collector.jobs.NoJudgeError`."""
-        if judge is None:
-            yield None
-        elif self._live is not None and self._live.models >= set(judge.setup.models):
-            yield self._live
-        else:
-            own = OwnJudge(self._store, judge, self._environ)
-            try:
-                yield own
-            finally:
-                await own.close()
+            await own.close()

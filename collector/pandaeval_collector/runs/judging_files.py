@@ -11,12 +11,10 @@ how it did.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pandaeval_collector.base.errors import UserError
@@ -58,24 +56,6 @@ def read_guidelines(path: Path) -> list[WrittenGuideline]:
         raise UserError(f"judge.guidelines: {path}: {said}") from error
 
 
-def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
-    """Writes the guidelines file atomically, in place of an older one."""
-    held: list[dict[str, Any]] = [each.model_dump(mode="json", exclude_defaults=True) for each in entries]
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
-    os.replace(beside, path)
-
-
 def adopted(entries: Sequence[WrittenGuideline]) -> tuple[Guideline, ...]:
     """Returns the guidelines that a judge uses: those with state ``adopted``."""
     return tuple(each.guideline for each in entries if each.state == "adopted")
-
-
-def withdraw_last(entries: Sequence[WrittenGuideline]) -> tuple[list[WrittenGuideline], WrittenGuideline | None]:
-    """Returns the entries with the last adopted one marked ``withdrawn``, and that entry, if any."""
-    found = list(entries)
-    for at in range(len(found) - 1, -1, -1):
-        if found[at].state == "adopted":
-            found[at] = found[at].model_copy(update={"state": "withdrawn"})
-            return found, found[at]
-    return found, None

@@ -16,15 +16,13 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Emit, Engine, run_setup
-from pandaeval_collector.runs.judges import Judges, LiveJudge
-from pandaeval_collector.runs.process import RunProcess
+from pandaeval_collector.runs.judges import LiveJudge, judge_of_run
+from pandaeval_collector.runs.process import CallCount, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.spec import Chosen, RunSpec, choose
-from pandaeval_collector.runs.wire import CallCount
+from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.runs import FullError, RunRow, ScheduleRow
 
 # What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
 MOST = 200
@@ -46,16 +44,6 @@ class CostEstimate:
     remembered: int
     cost_usd: float | None
     models: dict[str, Any] = field(default_factory=dict)
-
-
-def all_chosen(store: Store, spec: RunSpec) -> list[Chosen]:
-    """Returns every trace that the run would score. Blocks."""
-    upto, after = 1 << 62, 0
-    found: list[Chosen] = []
-    while after < upto:
-        page, after = choose(store, spec, after, upto)
-        found += page
-    return found
 
 
 def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
@@ -160,8 +148,8 @@ class Runs:
         configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
-        self._judges = Judges(store, environ, live)
-        self.engine = Engine(store, config, environ, self._judges, telemetry, emit)
+        self._live = live
+        self.engine = Engine(store, config, environ, live, telemetry, emit)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
@@ -212,13 +200,21 @@ class Runs:
         self._estimates += 1
         try:
             async with self._trying:
-                chosen = await asyncio.to_thread(all_chosen, self.store, spec)
+                chosen = await asyncio.to_thread(self._all_chosen, spec)
                 config = config_of(self.config, spec)
                 if judge_of(config) is None:
                     return extrapolated(chosen, CallCount(), len(chosen), {})
                 return await self._counted(config, spec, chosen)
         finally:
             self._estimates -= 1
+
+    def _all_chosen(self, spec: RunSpec) -> list[Chosen]:
+        upto, after = 1 << 62, 0
+        found: list[Chosen] = []
+        while after < upto:
+            page, after = choose(self.store, spec, after, upto)
+            found += page
+        return found
 
     def _check(self, spec: RunSpec, dry: bool = False) -> None:
         check(self.config, spec)
@@ -230,7 +226,7 @@ class Runs:
         run_id = f"dry-{secrets.token_hex(4)}"
         setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)
         process = RunProcess(setup, self._environ, None, self.store, 1)
-        async with self._judges.of(judge_of(config)) as judge:
+        async with judge_of_run(self.store, self._environ, self._live, judge_of(config)) as judge:
             assert judge is not None, "these metrics ask a judge"
             prices = await judge.prices()
             try:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
     by_metric,
@@ -17,9 +16,7 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.labels.calibration import read, thresholds
-from pandaeval_collector.labels.learning import FOLDER
-from pandaeval_collector.runs.front import MOST_WORKERS
+from pandaeval_collector.labels.calibrated import read, thresholds
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
@@ -28,22 +25,12 @@ if TYPE_CHECKING:
     from pandaeval_collector.jobs.setup import JudgeConfig
 
 
-def file_workers() -> int:
-    """Returns the default number of processes that score files beside the reading one: all cores but one, at most 3."""
-    return min(usable_cores() - 1, MOST_WORKERS)
-
-
 def evaluator(config: Config, learning: bool = False) -> Evaluator:
     """Makes the evaluator with its embedder. ``learning``: it also records how runs went. Raises ``EmbedderError`` when
     the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
-
-
-def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
-    return evaluator(config, config.learn.enabled)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -69,7 +56,7 @@ def scoring(config: Config) -> EvaluatorSettings:
 
 def learned_folder(config: Config) -> Path:
     """Returns the folder of the models that were learned from labels."""
-    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
+    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
 
 
 def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:

@@ -1,15 +1,23 @@
-"""What an evaluation run is to do, as it is asked for and stored."""
+"""What an evaluation run is to do, as it is asked for and stored, and its configuration: the collector's, with what the
+run asks for in its place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.config.sections_judge import Only
 from pandaeval_collector.judge.selection import included
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.wanted import Wanted
+
+_SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +73,95 @@ def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Cho
         for no, session, trace_id, session_id in rows
         if (session or spec.of_traces) and included(session_id or trace_id.hex(), spec.sample)
     ], last
+
+
+def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the metric keys that ``names`` mean, sorted. Raises ``UserError`` for an unknown name."""
+    known = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    unknown = [name for name in names if not known.select(name)]
+    if unknown:
+        raise UserError(f"{unknown[0]}: {known.unknown(unknown[0])}")
+    return tuple(sorted({key for name in names for key in known.select(name)}))
+
+
+def check(config: Config, spec: RunSpec) -> None:
+    """Raises ``UserError`` for a run that cannot be executed."""
+    unknown = sorted(set(spec.weights) - set(_SIGNALS))
+    if unknown:
+        raise UserError(f"signal_weights: {unknown[0]} is none of {', '.join(_SIGNALS)}")
+    weights = {**{str(name): weight for name, weight in config.session.weights.items()}, **spec.weights}
+    if len(weights) == len(_SIGNALS) and not any(weights.values()):
+        raise UserError("signal_weights: all weights are 0; at least one signal must count")
+    asking = _asking(config, spec)
+    if asking and spec.model is None and config.judge.model is None:
+        raise UserError(_asks(asking, spec, "name a model (--model), or set judge.model"))
+
+
+class NotAllowedError(UserError):
+    """Raised for a run that only the owner of the configuration may start."""
+
+
+def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
+    """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
+    a limit. Raises :class:`NotAllowedError`."""
+    known = named_models(config)
+    if spec.model is not None and spec.model not in known:
+        told = ", ".join(sorted(known)) or "none"
+        raise NotAllowedError(
+            f"model: {spec.model} is none that this collector's configuration names ({told}); to allow it, name it "
+            f"there, such as judge.parameters: {{{spec.model}: {{}}}}"
+        )
+    asking = _asking(config, spec)
+    capped = (spec.budget_usd, config.judge.daily_usd, config.judge.daily_tokens) != (None, None, None)
+    if asking and not (dry or capped):
+        raise NotAllowedError(_asks(asking, spec, "give a budget (--budget USD; budget_usd), or set judge.daily_usd"))
+
+
+def named_models(config: Config) -> frozenset[str]:
+    """Returns every model that a configuration names, for any purpose."""
+    judge = config.judge
+    single = (judge.model, judge.second.model, judge.shadow.model)
+    named = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
+    return frozenset(named.union(each for each in single if each is not None))
+
+
+def judged(config: Config, spec: RunSpec) -> bool:
+    """Returns whether a run has to ask a model."""
+    return bool(_asking(config, spec))
+
+
+def _asking(config: Config, spec: RunSpec) -> list[str]:
+    metrics = registry(config.metrics.modules)
+    return [key for key in spec.metrics if key in metrics and metrics[key].kind == "llm"]
+
+
+def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
+    """Writes the error for metrics that ask a judge, with the cure. One name may mean metrics of several levels."""
+    told = f"{', '.join(asking)}: asks a judge; {cure}"
+    names = {key.partition(".")[2] for key in asking}
+    meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
+    return f"{told}, or write {', '.join(meant)} for that level alone" if meant else told
+
+
+def config_of(config: Config, spec: RunSpec) -> Config:
+    """Returns the configuration of a run, which judges every trace of the run, once each."""
+    judge: dict[str, Any] = {
+        "model": (spec.model or config.judge.model) if judged(config, spec) else None,
+        "sample": 1.0,
+        "samples": {},
+        "when": "always",
+        "only": Only(),
+        "delay": 0.0,
+        "retest": 0.0,
+    }
+    if spec.model is not None:
+        judge["models"] = {}
+    weights: dict[str, float] = {str(name): weight for name, weight in config.session.weights.items()}
+    weights.update(spec.weights)
+    return config.model_copy(
+        update={
+            "judge": config.judge.model_copy(update=judge),
+            "metrics": config.metrics.model_copy(update={"enabled": spec.metrics}),
+            "session": config.session.model_copy(update={"weights": weights}),
+        }
+    )

@@ -23,14 +23,14 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.counting import CountingCaller, usual_answers
+from pandaeval_collector.runs.process import RunSetup, Scored
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
 from pandaeval_collector.runs.stored_source import StoredTraces
-from pandaeval_collector.runs.wire import RunSetup, Scored
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Store, StoreReader
 from pandaeval_collector.store.judging import Verdicts
-from pandaeval_collector.store.run_rows import RunResult
+from pandaeval_collector.store.runs import RunResult
 
 _NICE = 10
 """Scoring of past traces can wait, so all other processes go first."""

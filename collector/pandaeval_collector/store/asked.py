@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import operator
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -15,8 +16,7 @@ from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.judging import Spending, Verdicts
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
-from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.schedules import Schedules
+from pandaeval_collector.store.runs import RunTable, Schedules
 from pandaeval_collector.store.store import Store
 
 _CALLS = {"spending.reserve", "spending.settle", "verdicts.keep"}
@@ -61,24 +61,23 @@ def asked_store(path: Path, clock: StoreClock, front: Peer, writes: frozenset[st
     return cast(Store, _AskedStore(path, clock, front, writes))
 
 
+_TABLES = {
+    "jobs": Jobs,
+    "people": People,
+    "runs": RunTable,
+    "schedules": Schedules,
+    "spending": Spending,
+    "verdicts": Verdicts,
+}
+
+
 class _AskedStore:
     def __init__(self, path: Path, clock: StoreClock, front: Peer, writes: frozenset[str]) -> None:
         self.path, self.clock, self.reads = path, clock, StoreReader(path)
+        self.get = self.reads.get
         self._front, self._loop = front, asyncio.get_running_loop()
-        writer, reader = cast(Any, None), self.reads.connection  # nothing is written here
-        tables = {
-            "jobs": Jobs(writer, reader, clock),
-            "people": People(writer, reader),
-            "runs": RunTable(writer, reader, clock),
-            "schedules": Schedules(writer, reader, clock),
-            "spending": Spending(writer, reader),
-            "verdicts": Verdicts(writer, reader, clock),
-        }
-        for name, table in tables.items():
-            setattr(self, name, _AskedTable(name, table, writes, self._write))
-
-    def get(self, key: str) -> str | None:
-        return self.reads.get(key)
+        for name, table in _TABLES.items():
+            setattr(self, name, _AskedTable(name, table(self.reads.connection), writes, self._write))
 
     def put(self, key: str, value: str) -> Future[Any]:
         return self._write("put", key, value)
@@ -97,4 +96,4 @@ class _AskedTable:
         asked = f"{self._name}.{name}"
         if asked not in self._writes:
             return getattr(self._reads, name)
-        return lambda *arguments, **options: self._write(asked, *arguments, **options)
+        return functools.partial(self._write, asked)

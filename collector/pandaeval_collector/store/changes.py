@@ -4,16 +4,63 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field
 
 import orjson
 
-from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, outbox, people, run_tables, tally
-from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store import consumed, failures, jobs, listed, numbers, outbox, people, runs, series
 from pandaeval_collector.store.checksums import checksum_of, member_sums
 from pandaeval_collector.store.clock import Times
+from pandaeval_collector.store.consumed import Consumed
+from pandaeval_collector.store.failures import FailureGroupRow
 from pandaeval_collector.store.responses import BLOCK_BITS
-from pandaeval_collector.store.rows import DecidedTrace, ResultRow, WriteSet, pack_ids
+from pandaeval_collector.store.rows import (
+    DecidedTrace,
+    JobEnd,
+    JobRow,
+    JudgedRow,
+    ListedRow,
+    OutboxBatch,
+    ResponseRow,
+    ResultRow,
+    SeriesRow,
+    SessionTraceRow,
+)
+from pandaeval_collector.store.runs import RunBatch
+from pandaeval_collector.store.table import insert
+
+
+@dataclass(slots=True)
+class WriteSet:
+    """All that one decision changes, committed in one transaction."""
+
+    traces: list[DecidedTrace] = field(default_factory=list)
+    results: list[ResultRow] = field(default_factory=list)
+    judged: list[JudgedRow] = field(default_factory=list)
+    session_traces: list[SessionTraceRow] = field(default_factory=list)
+    responses: list[ResponseRow] = field(default_factory=list)
+    moved: list[bytes] = field(default_factory=list)
+    """Traces that belong to no session any more."""
+    touched: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
+    """Sessions that another collector scores: they have a name here, and are open only where they were."""
+    strangers: dict[bytes, str] = field(default_factory=dict)
+    """Traces that other collectors decided, with the digests of their evidence."""
+    contents: dict[bytes, bytes] = field(default_factory=dict)
+    """The contents of :attr:`strangers` that were sent along, as they are kept."""
+    endings: list[str] = field(default_factory=list)
+    """Sessions that an application ended."""
+    read: list[Consumed] = field(default_factory=list)
+    """How far the topic of members was read that came with these changes."""
+    outbox: list[OutboxBatch] = field(default_factory=list)
+    series: list[SeriesRow] = field(default_factory=list)
+    labels: list[tuple[str, str]] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    ended: list[JobEnd] = field(default_factory=list)
+    listed: list[ListedRow] = field(default_factory=list)
+    runs: list[RunBatch] = field(default_factory=list)
+    failures: list[FailureGroupRow] = field(default_factory=list)
 
 
 def apply(
@@ -32,12 +79,12 @@ def apply(
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     outbox.put(connection, changes.outbox, times.running)
-    tally.add(connection, changes.series, times.wall)
+    series.add(connection, changes.series, times.wall)
     insert(connection, f"judged ({people.JUDGED})", [(*astuple(each), now) for each in changes.judged])
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)
-    run_tables.add(connection, changes.runs)
-    failure_groups.add(connection, changes.failures)
+    runs.add(connection, changes.runs)
+    failures.add(connection, changes.failures)
     first_time = traces.keys() - known.keys()
     results = _insert_results(connection, changes.results, traces, first_time, now)
     listed.add(connection, changes.listed, of_trace, of_session, results, first_time)
@@ -71,6 +118,15 @@ def _apply_traces(
 
 def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
     return t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now
+
+
+def pack_ids(ids: frozenset[bytes]) -> bytes:
+    """Packs span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
+    sizes = {*map(len, ids)}
+    if len(sizes) == 1:  # most traces have no logs, and there are many
+        size = bytes(sizes)
+        return size + size.join(sorted(ids))
+    return b"".join(bytes((len(item),)) + item for item in sorted(ids))
 
 
 def _apply_sessions(

@@ -11,10 +11,9 @@ from typing import Any
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.checksums import row_sum
-from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.rows import Chunk
+from pandaeval_collector.store.table import insert
 
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
@@ -106,9 +105,3 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
         rows.append((id_, trace_id, logs, items, start_ns, size, packed, data, session, closes, checksum))
     insert(connection, "chunks", rows)
     return sum(len(row[7]) for row in rows)
-
-
-def discard(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Deletes chunks."""
-    keep_newest(connection)
-    connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])

@@ -9,29 +9,22 @@ owns the store, and what the one before it held is due again at the start. Jobs 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table, insert
 
-_JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
+_JOB = ", ".join(Job.__dataclass_fields__)
 _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 """Finds a job, given :func:`_blocks` and its id."""
 _DAY_S = 86_400.0
 
 
-class Jobs:
-    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. Due times are of
-    the store's running clock."""
-
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
-        self._writer, self._reader, self.clock = writer, reader, clock
+class Jobs(Table):
+    """The jobs of one store. Due times are of the store's running clock."""
 
     def lease(self, now: float, count: int) -> Future[list[Job]]:
         """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
@@ -45,35 +38,30 @@ class Jobs:
 
     def _lease(self, which: str, time: float, count: int) -> Future[list[Job]]:
         def work(connection: sqlite3.Connection) -> list[Job]:
-            query = f"SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
-            rows = connection.execute(query, (time, count)).fetchall()
-            connection.executemany(
-                "UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", [(row[-1],) for row in rows]
-            )
-            held = [Job(*row[:-1]) for row in rows]
-            return [replace(job, state="leased", attempts=job.attempts + 1) for job in held]
+            query = f"SELECT no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
+            held = connection.execute(query, (time, count)).fetchall()
+            connection.executemany("UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", held)
+            jobs = f"SELECT {_JOB} FROM jobs WHERE no = ?"  # noqa: S608
+            return [Job(*connection.execute(jobs, key).fetchone()) for key in held]
 
         return self._writer.submit(work)
 
     def put_back(
         self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
-    ) -> Future[None]:
+    ) -> Future[int]:
         """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
-                    WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
-                (due_at, error[:500], crashed, free, _blocks(connection), job_id),
-            )
-
-        return self._writer.submit(work)
+        statement = f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?,
+                        attempts = attempts - ? WHERE {_BY_ID} AND state = 'leased'"""  # noqa: S608
+        values = (due_at, error[:500], crashed, free)
+        return self._writer.submit(
+            lambda connection: connection.execute(statement, (*values, _blocks(connection), job_id)).rowcount
+        )
 
     def release_all(self) -> Future[int]:
         """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
         job is put off, which may be longer in a store that followed a wrong clock. The future holds how many leases
         there were."""
-        longest = self.clock.running() + _DAY_S
+        longest = self._clock.running() + _DAY_S
 
         def work(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
@@ -83,12 +71,11 @@ class Jobs:
 
     def counts(self) -> dict[str, int]:
         """Counts the jobs in each state."""
-        return dict(self._reader().execute("SELECT state, count(*) FROM jobs GROUP BY state"))
+        return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
         """Counts the jobs that are due or leased."""
-        states = "state IN ('due', 'leased')"
-        return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
+        return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
@@ -103,8 +90,8 @@ class Jobs:
 
     def next_due(self) -> float | None:
         """Returns when the next job is due; ``None`` where none waits."""
-        row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
-        return None if row[0] is None else float(row[0])
+        due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
+        return due
 
 
 # -- inside the transactions of others ---------------------------------------------------------------------------

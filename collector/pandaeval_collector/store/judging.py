@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table
 
 
 # Verdicts that judges gave, under the hash of what they were given for: a restart pays for none of them twice.
-class Verdicts:
-    """The verdicts of one store. Reading is safe from any thread, writing happens on the store's writer."""
-
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
-        self._writer, self._reader, self._clock = writer, reader, clock
+class Verdicts(Table):
+    """The verdicts of one store."""
 
     def recall(self, key: str) -> bytes | None:
         """Returns the verdict that was kept under ``key``; ``None`` where there is none."""
-        row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
+        row = self._row("SELECT body FROM verdicts WHERE key = ?", key)
         return None if row is None else bytes(row[0])
 
     def keep(self, key: str, body: bytes) -> Future[Any]:
@@ -47,16 +42,13 @@ Most = tuple[float | None, float | None]
 """Limits of US dollars and tokens; ``None``: no limit."""
 
 
-class Spending:
-    """The spending of one store. Reading is safe from any thread, writing happens on the store's writer."""
-
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
-        self._writer, self._reader = writer, reader
+class Spending(Table):
+    """The spending of one store."""
 
     def today(self, now: float) -> float:
         """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
         was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
-        (newest,) = self._reader().execute("SELECT substr(max(day), 1, 10) FROM spending").fetchone()
+        (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
         if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
             return now
         return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
@@ -100,9 +92,7 @@ class Spending:
 
     def spent(self, now: float) -> float:
         """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
-        query = "SELECT reserved + settled FROM spending WHERE day = ?"
-        row = self._reader().execute(query, (_keys(now)[0],)).fetchone()
-        return 0.0 if row is None else float(row[0])
+        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _keys(now)[0])[0])
 
 
 def _day(now: float) -> str:

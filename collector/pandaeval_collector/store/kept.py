@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 import sqlite3
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import zstandard
@@ -19,7 +21,7 @@ from pandaeval_collector.store import numbers
 from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table
 
 _log = logging.getLogger(__name__)
 
@@ -29,78 +31,92 @@ _LEVEL = 3
 _READ_BYTES = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
-    no: int
-    chunks: bytes
-    ids: tuple[int, ...]
+class Kept(Table):
+    """The table of one store."""
+
+    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
+        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
+        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
+        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
+        due = self._due(now - late_window_s, wanted, limit)
+        packed: list[tuple[int, bytes, bytes | None]] = []
+        for no, chunks in due:
+            data = None
+            try:
+                found = chunk_contents(self._reader(), orjson.loads(chunks))
+                data = packed_contents([found[id_] for id_ in sorted(found)])
+            except (LookupError, zstandard.ZstdError) as error:
+                _log.warning("the spans of a trace cannot be kept (%s)", error)
+            packed.append((no, chunks, data))
+        if packed:
+            self._writer.submit(lambda connection: _move(connection, packed, now)).result()
+        return len(packed)
+
+    def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[tuple[int, bytes]]:
+        rows = self._rows(
+            """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
+               WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
+               (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+               ORDER BY decided_at LIMIT ?""",
+            *(before, limit),
+        )
+        due: list[tuple[int, bytes]] = []
+        total = 0
+        for no, trace_id, chunks, size in rows:
+            total += size
+            if due and total > _READ_BYTES:
+                break
+            if trace_id not in wanted:
+                due.append((no, chunks))
+        return due
+
+    def forget(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
+        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
+        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
+            oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
+            old = []
+            for no, kept_at, size in oldest.fetchall():
+                if kept_at >= now - retention_s and held <= max_bytes:
+                    break
+                held -= size
+                old.append((no,))
+            connection.executemany("DELETE FROM kept WHERE no = ?", old)
+            return len(old)
+
+        return self._writer.submit(work)
 
 
-def keep(
-    reader: sqlite3.Connection, writer: Writer, before: float, now: float, wanted: Collection[bytes], limit: int
-) -> int:
-    """See :meth:`pandaeval_collector.store.Store.keep`."""
-    due = _due(reader, before, wanted, limit)
-    packed: list[tuple[_Due, bytes]] = []
-    damaged: list[_Due] = []
-    for each in due:
-        try:
-            found = chunk_contents(reader, each.ids)
-            packed.append((each, packed_contents([found[id_] for id_ in sorted(found)])))
-        except (LookupError, zstandard.ZstdError) as error:
-            _log.warning("the spans of a trace cannot be kept (%s)", error)
-            damaged.append(each)
-    if due:
-        writer.submit(lambda connection: _move(connection, packed, damaged, now)).result()
-    return len(due)
-
-
-def forget_kept(connection: sqlite3.Connection, before: float, max_bytes: int, limit: int) -> int:
-    """See :meth:`pandaeval_collector.store.Store.forget_kept`."""
-    (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
-    oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
-    old = []
-    for no, kept_at, size in oldest.fetchall():
-        if kept_at >= before and held <= max_bytes:
-            break
-        held -= size
-        old.append((no,))
-    connection.executemany("DELETE FROM kept WHERE no = ?", old)
-    return len(old)
-
-
-def _due(reader: sqlite3.Connection, before: float, wanted: Collection[bytes], limit: int) -> list[_Due]:
-    rows = reader.execute(
-        """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
-           WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
-           (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
-           ORDER BY decided_at LIMIT ?""",
-        (before, limit),
-    )
-    due: list[_Due] = []
-    total = 0
-    for no, trace_id, chunks, size in rows.fetchall():
-        total += size
-        if due and total > _READ_BYTES:
-            break
-        if trace_id not in wanted:
-            due.append(_Due(no, chunks, tuple(orjson.loads(chunks))))
-    return due
+def _move(connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float) -> None:
+    """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
+    that cannot be read have none."""
+    keep_newest(connection)
+    for no, chunks, data in packed:
+        taken = connection.execute(
+            "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
+            (no, chunks),
+        ).rowcount
+        if taken:
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in orjson.loads(chunks)])
+        if taken and data is not None:
+            connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (no, now, len(data), data))
 
 
 def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
     """Returns what :meth:`pandaeval_collector.store.StoreReader.contents` does, for the number of a trace."""
-    row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-    if row is not None:
-        return unpacked(row[0])
-    row = connection.execute("SELECT chunks FROM traces WHERE no = ?", (no,)).fetchone()
-    ids = orjson.loads(row[0]) if row is not None else []
-    try:
-        found = chunk_contents(connection, ids)
-    except LookupError:  # they were moved or deleted between the two reads
-        row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-        return [] if row is None else unpacked(row[0])
-    return [found[id_] for id_ in sorted(found)]
+    kept = "SELECT data FROM kept WHERE no = ?"
+    row = connection.execute(kept, (no,)).fetchone()
+    if row is None:
+        chunks = connection.execute("SELECT chunks FROM traces WHERE no = ?", (no,)).fetchone()
+        try:
+            found = chunk_contents(connection, [] if chunks is None else orjson.loads(chunks[0]))
+        except LookupError:  # they were moved or deleted between the two reads
+            row = connection.execute(kept, (no,)).fetchone()
+        else:
+            return [found[id_] for id_ in sorted(found)]
+    return [] if row is None else unpacked(row[0])
 
 
 def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
@@ -117,31 +133,6 @@ def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
     finally:
         reader.close()
     return [*map(chunk_content, rows)] or [data for _, data in kept]
-
-
-def _move(
-    connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], damaged: Sequence[_Due], now: float
-) -> None:
-    """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile."""
-    keep_newest(connection)
-    for due, data in packed:
-        if _taken_away(connection, due):
-            connection.execute(
-                "INSERT OR REPLACE INTO kept (no, kept_at, size, data) VALUES (?, ?, ?, ?)",
-                (due.no, now, len(data), data),
-            )
-    for due in damaged:
-        _taken_away(connection, due)
-
-
-def _taken_away(connection: sqlite3.Connection, due: _Due) -> bool:
-    taken = connection.execute(
-        "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
-        (due.no, due.chunks),
-    ).rowcount
-    if taken:
-        connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in due.ids])
-    return taken > 0
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
@@ -189,17 +180,16 @@ def stored_traces(connection: sqlite3.Connection) -> Iterator[StoredTrace]:
             "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) ORDER BY kept.no"
         ):
             (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-            try:
-                trace = StoredTrace(trace_id, unpacked(data))
-            except (zstandard.ZstdError, struct.error, TypeError) as error:
-                trace = StoredTrace(trace_id, [], str(error))
-            yield trace
+            yield _read(trace_id, unpacked, data)
         for (trace_id,) in connection.execute("SELECT trace_id FROM chunks GROUP BY trace_id ORDER BY min(start_ns)"):
             rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
-            try:
-                trace = StoredTrace(trace_id, [(bool(row[0]), chunk_content(row)) for row in rows])
-            except (zstandard.ZstdError, TypeError) as error:
-                trace = StoredTrace(trace_id, [], str(error))
-            yield trace
+            yield _read(trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall())
     finally:
         connection.rollback()
+
+
+def _read(trace_id: bytes, parts: Callable[[Any], list[Part]], stored: Any) -> StoredTrace:
+    try:
+        return StoredTrace(trace_id, parts(stored))
+    except (zstandard.ZstdError, struct.error, TypeError) as error:
+        return StoredTrace(trace_id, [], str(error))

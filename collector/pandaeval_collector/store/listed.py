@@ -13,8 +13,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import ListedRow, ResultRow
+from pandaeval_collector.store.table import insert
 
 NO_SCORE = 2.0
 """Stands for the signal of what has no score: after all others."""

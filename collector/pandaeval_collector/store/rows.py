@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-import orjson
-
-from pandaeval_collector.store.consumed import Consumed
-from pandaeval_collector.store.failure_groups import FailureGroupRow
-from pandaeval_collector.store.run_rows import RunBatch
-from pandaeval_otel.assembly import Decided
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,56 +205,3 @@ class DrawnRow:
     unit: str
     metric: str
     probability: float
-
-
-@dataclass(slots=True)
-class WriteSet:
-    """All that one decision changes, committed in one transaction."""
-
-    traces: list[DecidedTrace] = field(default_factory=list)
-    results: list[ResultRow] = field(default_factory=list)
-    judged: list[JudgedRow] = field(default_factory=list)
-    session_traces: list[SessionTraceRow] = field(default_factory=list)
-    responses: list[ResponseRow] = field(default_factory=list)
-    moved: list[bytes] = field(default_factory=list)
-    """Traces that belong to no session any more."""
-    touched: set[str] = field(default_factory=set)
-    closed: set[str] = field(default_factory=set)
-    elsewhere: set[str] = field(default_factory=set)
-    """Sessions that another collector scores: they have a name here, and are open only where they were."""
-    strangers: dict[bytes, str] = field(default_factory=dict)
-    """Traces that other collectors decided, with the digests of their evidence."""
-    contents: dict[bytes, bytes] = field(default_factory=dict)
-    """The contents of :attr:`strangers` that were sent along, as they are kept."""
-    endings: list[str] = field(default_factory=list)
-    """Sessions that an application ended."""
-    read: list[Consumed] = field(default_factory=list)
-    """How far the topic of members was read that came with these changes."""
-    outbox: list[OutboxBatch] = field(default_factory=list)
-    series: list[SeriesRow] = field(default_factory=list)
-    labels: list[tuple[str, str]] = field(default_factory=list)
-    jobs: list[JobRow] = field(default_factory=list)
-    ended: list[JobEnd] = field(default_factory=list)
-    listed: list[ListedRow] = field(default_factory=list)
-    runs: list[RunBatch] = field(default_factory=list)
-    failures: list[FailureGroupRow] = field(default_factory=list)
-
-
-def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Packs span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
-    sizes = {*map(len, ids)}
-    if len(sizes) == 1:  # most traces have no logs, and there are many
-        size = bytes(sizes)
-        return size + size.join(sorted(ids))
-    return b"".join(bytes((len(item),)) + item for item in sorted(ids))
-
-
-def decided(row: Sequence[Any]) -> Decided:
-    """Reads what is remembered of a decided trace from its row; a tombstone, which has no chunks, is final."""
-    revision, final, packed, chunks, size = row
-    ids, at = set(), 0
-    while at < len(packed):  # see :func:`pack_ids`
-        end = at + 1 + packed[at]
-        ids.add(packed[at + 1 : end])
-        at = end
-    return Decided(revision, frozenset(ids), tuple(orjson.loads(chunks)), size, bool(final) or not packed)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, groupby, permutations, product
 from typing import Any
 
-from pandaeval_collector.analysis.stats.tools import best_matching, common_order, tool_selection_f1
+from pandaeval_collector.analysis.stats.tools import common_order, tool_selection_f1
 from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_lab.cases.best_matching import best_matching
 from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 
@@ -103,11 +104,6 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _same_text(expected: Any, actual: Any) -> bool:
-    """Compares without case, spaces and punctuation, in lists too."""
-    return same(_loose(expected), _loose(actual))
-
-
 def _same_number(expected: Any, actual: Any) -> bool:
     """Compares as numbers, also where they are written as text."""
     one, other = _number(expected), _number(actual)
@@ -115,6 +111,7 @@ def _same_number(expected: Any, actual: Any) -> bool:
 
 
 def _loose(value: Any) -> Any:
+    """Returns a value without case, spaces and punctuation, in lists too."""
     if isinstance(value, str):
         return _LOOSE.sub("", value).casefold()
     if isinstance(value, Mapping):
@@ -144,7 +141,12 @@ def _same_items(expected: Any, actual: Any) -> bool:
     return not left
 
 
-_EQUAL = {"exact": same, "text": _same_text, "number": _same_number, "unordered": _same_items}
+_EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {
+    "exact": same,
+    "text": lambda expected, actual: same(_loose(expected), _loose(actual)),
+    "number": _same_number,
+    "unordered": _same_items,
+}
 
 
 # The parts of tool correctness that code can tell: selection, parameters and sequence, each 0..1.

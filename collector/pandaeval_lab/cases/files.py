@@ -238,8 +238,16 @@ def freeze(
     runs = [redact_value(trace, hide) for trace in traces]
     tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
-    messages = [text for run in runs for text in _messages(run)]
-    calls = [_call(call) for run in runs for call in run["tool_calls"]][:_MOST_CALLS]
+    messages: list[str] = []
+    for run in runs:
+        said = [turn["user"] for turn in run["turns"] if turn["user"]]
+        messages += said or ([run["input"]] if run["input"] else [])
+    names = {"tool_name": "name", "parameters": "arguments", "result": "result"}
+    calls = [
+        {name: call[key] for name, key in names.items()} | ({"error": call["error"]} if call["error"] else {})
+        for run in runs
+        for call in run["tool_calls"]
+    ][:_MOST_CALLS]
     if not messages and not calls:
         raise ValueError("neither what the user said nor any call was captured: there is nothing to make a case of")
     session = traces[0].get("session_id")
@@ -274,14 +282,3 @@ def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )
     return _HEAD + str(text)
-
-
-def _messages(run: Mapping[str, Any]) -> list[str]:
-    """Returns the user's messages, in order."""
-    said = [turn["user"] for turn in run["turns"] if turn["user"]]
-    return said or ([run["input"]] if run["input"] else [])
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    made = {"tool_name": call["name"], "parameters": call["arguments"], "result": call["result"]}
-    return {**made, "error": call["error"]} if call["error"] else made

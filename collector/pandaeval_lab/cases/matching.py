@@ -75,21 +75,15 @@ class TrialMatcher:
                 self.unmatched += 1
                 self.unmatched_said = self.unmatched_said or (said_first(trace) or "").strip()[:_MOST_SAID]
                 continue
-            case, name = found
-            self._compare((case.id, name), trace)
-            kept = TrialTrace(trace.trace_id, trace.session_id, trace.trigger)
-            self._gathered.setdefault((case.id, name), []).append(kept)
-            if trace.session_id is not None:
-                self._sessions[trace.session_id] = found
-
-    def _compare(self, trial: tuple[str, str], trace: Trace) -> None:
-        """Counts a trace that repeats its trial's first words, which is most likely another attempt under one name."""
-        said, session = hash(said_first(trace)), trace.session_id
-        first = self._began.get(trial)
-        if first is None:
-            self._began[trial] = said, session
-        elif first[0] == said and (session is None or first[1] != session):
-            self.alike[trial] = self.alike.get(trial, 1) + 1
+            trial, session = (found[0].id, found[1]), trace.session_id
+            # A trace that repeats its trial's first words is most likely another attempt under one name.
+            said = hash(said_first(trace))
+            before, its_session = self._began.setdefault(trial, (said, session))
+            if trial in self._gathered and before == said and (session is None or its_session != session):
+                self.alike[trial] = self.alike.get(trial, 1) + 1
+            self._gathered.setdefault(trial, []).append(TrialTrace(trace.trace_id, session, trace.trigger))
+            if session is not None:
+                self._sessions[session] = found
 
     def attempts(self) -> list[Attempt]:
         """Returns all trials, in the order of the cases."""
@@ -112,13 +106,9 @@ class TrialMatcher:
         if not named and case is None:
             if trace.session_id in self._sessions:
                 return self._sessions[trace.session_id]
-            case = self._by_its_task(trace)
+            said = (text.strip() for text in (trace.input, said_first(trace)) if text is not None)
+            same = next((self._by_task[text] for text in said if text in self._by_task), [])
+            self.ambiguous += len(same) > 1
+            case = same[0] if len(same) == 1 else None
         name = stated(trace, semconv.PANDAEVAL_TRIAL)[0] or trace.session_id or trace.trace_id
         return None if case is None else (case, name)
-
-    def _by_its_task(self, trace: Trace) -> Case | None:
-        """Returns the case whose task is the input of a trace, if there is exactly one."""
-        said = (text.strip() for text in (trace.input, said_first(trace)) if text is not None)
-        same = next((self._by_task[text] for text in said if text in self._by_task), [])
-        self.ambiguous += len(same) > 1
-        return same[0] if len(same) == 1 else None

@@ -8,10 +8,9 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.base.patterns import compiled
 from pandaeval_lab.cases.arguments import same
 from pandaeval_lab.cases.model import OutputFormat
-from pandaeval_lab.cases.schemas import schema_errors
+from pandaeval_lab.cases.schemas import compiled, schema_errors
 from pandaeval_lab.cases.trial import EXIT_CODE, PLAN, Trial
 from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 
@@ -25,22 +24,17 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
     """Yields a sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which the
     wanted texts may stand."""
     if wanted.type == "json" or wanted.json_schema is not None:
-        yield from _json_faults(wanted, answer)
+        try:
+            value: Any = orjson.loads(_unfenced(answer))
+        except ValueError as error:
+            yield f"is no JSON: {str(error)[:200]}"
+        else:
+            yield from schema_errors(wanted.json_schema, value) if wanted.json_schema is not None else ()
     if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:
         yield f"the pattern {wanted.pattern!r} is not found"
     said = _plain("\n".join(answers) or answer)
     yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in said)
     yield from (f"{text!r} is said" for text in wanted.excludes if _plain(text) in said)
-
-
-def _json_faults(wanted: OutputFormat, answer: str) -> Iterator[str]:
-    try:
-        value: Any = orjson.loads(_unfenced(answer))
-    except ValueError as error:
-        yield f"is no JSON: {str(error)[:200]}"
-        return
-    if wanted.json_schema is not None:
-        yield from schema_errors(wanted.json_schema, value)
 
 
 def _unfenced(answer: str) -> str:
@@ -72,20 +66,16 @@ def planned_tools(trial: Trial) -> list[str] | None:
     named = [tool for tool in stated if isinstance(tool, str) and tool]
     if named:
         return named
-    names = _known(trial)
+    known = {*trial.schemas, *(call.name for call in trial.all_calls), *(e.tool_name for e in trial.expected or ())}
+    known |= {tool.name for trace in trial.traces for tool in trace.tools}
+    # The longest first: `get_order_status` is no `get_order`.
+    names = sorted((name for name in known if len(name) > 1), key=lambda name: (-len(name), name))
     for text in _before_acting(trial.traces[0]):
         items = _ITEM.findall(text[:_MOST])
         found = [name for item in items if (name := _first(item, names)) is not None]
         if len(items) > 1 and found:
             return found
     return None
-
-
-def _known(trial: Trial) -> list[str]:
-    """Returns the known tool names, the longest first: ``get_order_status`` is no ``get_order``."""
-    names = {*trial.schemas, *(call.name for call in trial.all_calls), *(e.tool_name for e in trial.expected or ())}
-    names |= {tool.name for trace in trial.traces for tool in trace.tools}
-    return sorted((name for name in names if len(name) > 1), key=lambda name: (-len(name), name))
 
 
 def _first(item: str, names: Sequence[str]) -> str | None:

@@ -36,8 +36,12 @@ class Inputs:
         self._notes: list[str] = []
 
     def __iter__(self) -> Iterator[Request | BadLine]:
-        for name in self._files:
-            _check(name)
+        try:
+            for name in self._files:
+                if name != "-":
+                    _opened(name).close()
+        except UnusableInputError as error:
+            raise UserError(str(error)) from error
         progress = Progress(
             TextColumn("reading {task.description}", markup=False),
             BarColumn(),
@@ -92,15 +96,5 @@ def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
         raise UserError("\n".join(inputs.unusable))
 
 
-def _check(name: str) -> None:
-    try:
-        if name != "-":
-            _opened(name).close()
-    except UnusableInputError as error:
-        raise UserError(str(error)) from error
-
-
 def _opened(name: str) -> Input | TraceSource:
-    if "://" not in name:
-        return Input(name)
-    return TraceSource(name)
+    return TraceSource(name) if "://" in name else Input(name)

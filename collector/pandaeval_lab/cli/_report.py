@@ -11,11 +11,10 @@ from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.show.report.collect import Report
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures.failure import Failure, RootCause, by_code, shown
+from pandaeval_collector.store.failures import Failure, RootCause, by_code, shown
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
 def default_file(terminal: bool) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.cli._hand import declared, in_place_of
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import Listed
+from pandaeval_collector.store.finding import Finder, Listed
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import BadLine, Request
@@ -23,8 +22,6 @@ _PAGE = 200
 """Traces that are read at once from a store."""
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_NAMED = 2
-"""How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
 _STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
@@ -33,13 +30,8 @@ _STORE = "Or the runs that a collector keeps in this data directory, with their 
 class RunSource:
     """The runs that a command is about: those of ``files`` or those in ``store``."""
 
-    files: Sequence[str] | None
-    store: Path | None
-
-    def __str__(self) -> str:
-        names = self.files or [f"store {self.store}"]
-        more = len(names) - _NAMED
-        return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
+    store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
@@ -48,14 +40,7 @@ class RunSource:
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
-run_source = in_place_of(
-    "source",
-    {
-        "files": (Annotated[list[str] | None, typer.Argument(help=_FILES)], None),
-        "store": (Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)], None),
-    },
-    RunSource,
-)
+run_source = in_place_of("source", declared(RunSource), RunSource)
 """Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
 
 

@@ -13,9 +13,9 @@ from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.show.report.cures import is_inline, spelled_out, verdict
 from pandaeval_collector.show.report.results import signal_of
-from pandaeval_collector.show.report.rows import ScoredUnit, rank
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
+from pandaeval_lab.report.ranking import rank
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
@@ -286,7 +286,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class TraceSummaryRow(ScoredUnit[Cell]):
+class TraceSummaryRow:
     """A trace with its results by metric, and the results of its turns by turn and metric."""
 
     trace_id: str
@@ -307,8 +307,9 @@ class TraceSummaryRow(ScoredUnit[Cell]):
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which traces are sorted, worst first (see :func:`rank`)."""
-        return rank(self.failed, self.badness, self.failures, self.trace_id)
+        """The key by which traces are sorted, worst first."""
+        results = ((cell.success, cell.signal) for cell in self.results.values())
+        return rank(results, self.broken, self.trace_id)
 
 
 @dataclass(slots=True)
@@ -346,8 +347,8 @@ class SessionSummaryRow:
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which sessions are sorted, worst first (see :func:`rank`)."""
-        return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
+        """The key by which sessions are sorted, worst first, as traces are."""
+        return not self.failures, self.lowest, -self.failures, self.session_id
 
     @property
     def found(self) -> str:

@@ -30,7 +30,13 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     """Reads those traces of ``sources`` that ``store`` does not hold yet into it, without scoring them. Returns the
     pair ``key=value`` by which runs find all traces of this reading. Raises ``UserError`` for input that cannot be
     read, and for the store of a collector, whose lists would show these traces."""
-    _check(store)
+    holds = store.reads.get(_HOLDS)
+    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
+        raise UserError(
+            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
+            "another one with --store, a new one for instance"
+        )
+    store.put(_HOLDS, _FILES).result()
     _tidy(store)
     store.discard([chunk.id for chunk in store.reads.open_chunks()]).result()  # of a reading that was broken off
     seen: set[bytes] = set()
@@ -66,20 +72,10 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     return pair
 
 
-def _check(store: Store) -> None:
-    holds = store.reads.get(_HOLDS)
-    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
-        raise UserError(
-            f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
-            "another one with --store, a new one for instance"
-        )
-    store.put(_HOLDS, _FILES).result()
-
-
 def _tidy(store: Store) -> None:
     """Compresses the spans of agents' traces, and deletes those of all others."""
     now = store.clock.calendar() + 1.0
-    while store.keep(0.0, now):
+    while store.kept.keep(0.0, now):
         pass
     while store.forget(0.0, _FOR_EVER_S, now, limit=_LIMIT, judged_s=_FOR_EVER_S).result() >= _LIMIT:
         pass

@@ -114,11 +114,17 @@ def from_trace(
     api: ApiClient,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
+    runs: Runs | None
     if file:
-        runs = run_in_files(id_, file)
+        runs = _described(file, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
+        if not runs:
+            raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
     else:
+        is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
         with api:
-            runs = run_at_collector(id_, api)
+            runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
+        if runs is None:
+            raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
     write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
@@ -149,23 +155,6 @@ def from_failure(
 
 Runs = list[dict[str, Any]]
 """Traces as ``pandaeval inspect --format json`` tells of each, in order."""
-
-
-def run_in_files(id_: str, files: Sequence[str]) -> Runs:
-    """Returns the trace, or all traces of the session, with an id. Raises ``UserError`` if the files hold neither."""
-    runs = _described(files, lambda trace: id_.lower() == trace.trace_id or id_ == trace.session_id)
-    if not runs:
-        raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
-    return runs
-
-
-def run_at_collector(id_: str, api: ApiClient) -> Runs:
-    """Returns the trace, or all traces of the session, with an id at a running collector. Raises ``UserError``."""
-    is_trace = len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
-    runs = _kept(api, [id_.lower()] if is_trace else _members(api, id_))
-    if runs is None:
-        raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
-    return runs
 
 
 def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:

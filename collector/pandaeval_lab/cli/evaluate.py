@@ -18,19 +18,18 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli._hand import declared, in_place_of
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
-from pandaeval_collector.cli._where import HELP as WHERE
-from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.runs.front import close_rules
+from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import evaluator, file_workers, judge
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
@@ -41,9 +40,12 @@ from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._report import default_file, write_report
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
+from pandaeval_lab.cli._where import HELP as WHERE
+from pandaeval_lab.cli._where import Chooser, parse_where
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -54,25 +56,8 @@ ResultFormat = Literal["table", "json", "junit", "html"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    """The options of the command, each explained where the command declares it. ``metrics``: names, ``None`` for the
-    configured ones; ``where``: ``None`` for all traces; ``output``: ``None`` for standard output;
-    ``workers``: processes beside this one, ``None`` for all cores but one."""
+    """The options of the command."""
 
-    files: Sequence[str]
-    config: Path | None = None
-    metrics: Sequence[str] | None = None
-    model: str | None = None
-    cases: Path | None = None
-    cases_report: Path | None = None
-    where: Where | None = None
-    baseline: Path | None = None
-    format: ResultFormat = "table"
-    output: Path | None = None
-    annotations: AnnotationTarget = "auto"
-    workers: int | None = None
-
-
-def evaluate(
     files: Annotated[
         list[str],
         typer.Argument(
@@ -80,42 +65,42 @@ def evaluate(
             "- is standard input. Or the address of a trace store: 'jaeger://HOST:16686?service=NAME&since=2h', "
             "'tempo://HOST:3200?service=NAME'."
         ),
-    ],
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    ]
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None
     metrics: Annotated[
         str | None,
         typer.Option(
             help="Only these metrics, comma-separated. What a session metric reads of its traces is computed with it, "
             "as far as that asks no judge, and not shown."
         ),
-    ] = None,
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(
             help="Judge with this model, as litellm spells it, such as openai/gpt-4o: every judged metric, those too "
             "that judge.models gives another."
         ),
-    ] = None,
+    ] = None
     cases: Annotated[
         Path | None, typer.Option(help="Case file (YAML or JSON): traces that are trials of its cases are graded.")
-    ] = None,
+    ] = None
     cases_report: Annotated[
         Path | None,
         typer.Option(help="Write the three-layer report of the cases to this file: .json, or .xml for JUnit."),
-    ] = None,
-    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
+    ] = None
+    where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
         typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
-    ] = None,
-    format_: Annotated[
+    ] = None
+    format: Annotated[
         ResultFormat,
         typer.Option(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = "table",
-    output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+    ] = "table"
+    output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None
     workers: Annotated[
         int | None,
         typer.Option(
@@ -125,44 +110,35 @@ def evaluate(
             "core but one. With --where, --cases or html this process does it all.",
             show_default=False,
         ),
-    ] = None,
-    annotate: Annotated[
+    ] = None
+    annotations: Annotated[
         AnnotationTarget,
         typer.Option(
             "--annotations",
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = "auto",
-) -> None:
+    ] = "auto"
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names in ``metrics``. Raises ``UserError`` for none: an unset variable must not mean all."""
+        if self.metrics is None:
+            return None
+        names = [name.strip() for name in self.metrics.split(",") if name.strip()]
+        if not names:
+            raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
+        return names
+
+
+@in_place_of("options", declared(EvaluateOptions), EvaluateOptions)
+def evaluate(options: EvaluateOptions) -> None:
     """Score stored traces with the same line that a running collector has.
 
     Leaves with 1 when a configured threshold is missed, a failure is too grave (gates.*) or trials do worse than a
     baseline's, with 2 when the input, or a file of it, cannot be used.
     """
-    options = EvaluateOptions(
-        files,
-        config,
-        metrics=None if metrics is None else _names(metrics),
-        model=model,
-        cases=cases,
-        cases_report=cases_report,
-        where=parse_where(where or ()),
-        baseline=baseline,
-        format=format_,
-        output=output,
-        annotations=annotate,
-        workers=workers,
-    )
     Evaluation(options).run()
-
-
-def _names(metrics: str) -> list[str]:
-    """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
-    if not names:
-        raise UserError("--metrics names no metric: leave it out for all of them; `pandaeval metrics` lists them")
-    return names
 
 
 _WAIT_S = 2.0
@@ -175,12 +151,13 @@ class Evaluation:
 
     def __init__(self, options: EvaluateOptions) -> None:
         self._options = options
+        where = parse_where(options.where or ())
         self._config = config_of(options)
         baseline, gates = options.baseline, self._config.gates
         self._against = None if baseline is None else Against(baseline, gates)
         self._suite = suite_of(options.cases, self._config, options.cases_report)
         self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
-        self._chooser = None if options.where is None else Chooser(options.where)
+        self._chooser = None if where is None else Chooser(where)
         self._summary = Summary(self._layers, self._against)
         self._matcher = None if self._suite is None else TrialMatcher(self._suite)
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
@@ -224,7 +201,11 @@ class Evaluation:
                 for example in gate.examples:
                     typer.echo(f"  {safe(example)}", err=True)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(gates)
+            # On standard error, which GitHub's runner also reads: standard output may hold results.
+            for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
+                typer.echo(safe(line), err=True)
+            if problem := add_summary(gates, self._summary, os.environ):
+                typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
@@ -254,7 +235,7 @@ class Evaluation:
     def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
-        number = file_workers() if options.workers is None else options.workers
+        number = min(usable_cores() - 1, MOST_WORKERS) if options.workers is None else options.workers
         spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
         if not number or spans_are_needed or files.read.items < FEW:
             return nullcontext()
@@ -295,7 +276,11 @@ class Evaluation:
     def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
-        grouped = by_code if asked is None else asked.grouped
+        grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code
+        if asked is not None:
+            from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
+
+            grouped = partial(grouped_by, asked)
         if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.
@@ -303,7 +288,7 @@ class Evaluation:
                 origin = ReportOrigin(
                     sources=["standard input" if name == "-" else name for name in names],
                     judge=self._config.judge.model,
-                    where="" if self._options.where is None else self._options.where.text,
+                    where="" if self._chooser is None else self._chooser.where.text,
                     modules=scorer.settings.modules,
                 )
                 told = write_report(
@@ -343,28 +328,21 @@ class Evaluation:
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
-            for line in unanswered(self._config, self._summary, self._options.metrics or ()):
+            for line in unanswered(self._config, self._summary, self._options.names or ()):
                 typer.echo(f"notice: {line}", err=True)
         elif not quiet and not (chooser is not None and chooser.left_out):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
-
-    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
-        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
-        for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
-            typer.echo(safe(line), err=True)
-        if problem := add_summary(gates, self._summary, os.environ):
-            typer.echo(f"notice: {problem}", err=True)
 
 
 def config_of(options: EvaluateOptions) -> Config:
     """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
     used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
-    given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
+    given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
         given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
     config = config_with_trials(options.config, given)
-    check_asked(config, options.metrics or (), options.cases is not None)
+    check_asked(config, options.names or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)
     return config

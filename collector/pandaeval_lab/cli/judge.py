@@ -6,54 +6,30 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._output import console, print_table, progress, safe, table
+from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.config import Config, secret
-from pandaeval_collector.jobs.anew import Forgetful
+from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
-from pandaeval_collector.jobs.setup import check_installed
-from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.labels.calibration import word_of_most
-from pandaeval_collector.labels.files import read_labels
-from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.judges import RunJudge, hasty_judge
-from pandaeval_collector.runs.judging_files import WrittenGuideline, read_guidelines, withdraw_last, write_guidelines
-from pandaeval_collector.runs.settings import judge as judge_settings
-from pandaeval_collector.scoring.registry import registry
-from pandaeval_lab.alignment.align import (
-    Alignment,
-    JudgedUnit,
-    LabelledRun,
-    TriedGuideline,
-    disagreements,
-    plain,
-    proposing_rubric,
-)
-from pandaeval_lab.alignment.align import align as align_judge
-from pandaeval_lab.alignment.judging import FileJudging, judged
-from pandaeval_lab.cli._names import config_with_trials, metric_names
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.judging_files import read_guidelines
+from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
+from pandaeval_lab.cli._judges import judge_of, settings_of
+from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._run_source import RunSource, run_source
-from pandaeval_lab.drill.drill import Drill, chosen_faults
-from pandaeval_lab.drill.fault import faults
-from pandaeval_lab.judge_check import METRIC, CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_lab.judge_check.plan import CheckItem
 from pandaeval_lab.judge_check.questions import forecast
-from pandaeval_lab.replay.trace_files import TraceFiles
 
 _INTERRUPTED = 130
 
@@ -99,28 +75,12 @@ def check(
         raise typer.Exit(1)
 
 
-def settings_of(path: Path | None, model: str | None) -> Config:
-    """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
-    given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
-    if given.judge.model is None:
-        raise UserError("name a model with --model, or set judge.model")
-    check_installed()
-    secret(given.judge.api_key_env, os.environ)
-    return given
-
-
-def _judge_of(settings: Config, environ: Mapping[str, str]) -> AbstractAsyncContextManager[RunJudge]:
-    configured = judge_settings(settings)
-    assert configured is not None, "settings_of saw to it"
-    return hasty_judge(configured, environ)
-
-
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
     name = settings.judge.model or ""
 
     async def ask(told: Callable[[int], None]) -> None:
-        async with _judge_of(settings, os.environ) as found:
+        async with judge_of(settings, os.environ) as found:
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             expected = forecast(items, (await found.prices()).get(name))
             cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
@@ -164,10 +124,6 @@ def _print(found: Sheet, out: Console) -> None:
     cost = f", US$ {found.spent.cost_usd:.4f}" if found.spent.cost_usd else ""
     out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
     out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
-
-
-_DRILLED = ("claim", "value")
-"""Families of faults that a judge can be expected to see."""
 
 
 @judge.command("align")
@@ -214,191 +170,7 @@ def align(
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     entries = read_guidelines(named) if named.exists() else []
-    judging, runs = _prepared(settings, named, labels, source, metric, agent, usd)
-    found, guards = _tried(judging, runs, entries, propose, drill)
-    _write(named, entries, judging, found, guards)
-    _print_alignment(found, guards, judging, named, format_)
-
-
-def _prepared(
-    settings: Config,
-    guidelines: Path,
-    labels: Path,
-    source: RunSource,
-    metric: str,
-    agent: str,
-    usd: float | None,
-) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
-    """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
-    verdicts = read_labels(labels, metric_names(None)).labels
-    keys = sorted({each.metric for each in verdicts})
-    wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
-    if len(wanted) != 1:
-        raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
-    held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
-    words = word_of_most(each for each in verdicts if each.metric == wanted[0])
-    said = {unit: word for (unit, _), word in words.items()}
-    requests = [*source.requests()]
-    judging = FileJudging(settings.model_copy(update={"judge": held}), requests, wanted[0], agent, os.environ, usd)
-    runs = {}
-    for unit, result in judging.first(said).items():
-        passed, comment = said[unit]
-        if agent in ("", result.unit.agent):
-            session = result.unit.session_id or ""
-            runs[LabelledRun(unit, passed, session, comment)] = judged(result)
-    return judging, runs
-
-
-def _tried(
-    judging: FileJudging,
-    runs: Mapping[LabelledRun, JudgedUnit],
-    entries: Sequence[WrittenGuideline],
-    propose: int,
-    drill: int,
-) -> tuple[Alignment, dict[str, str]]:
-    """Tries candidates and proposals. Returns the outcome, and by guard why a proven guideline must not be adopted."""
-    written = [
-        each.text
-        for each in entries
-        if each.state == "candidate" and each.guideline.concerns(judging.metric, judging.agent)
-    ]
-    now = {run.unit: said for run, said in runs.items()}
-    try:
-        found = align_judge(
-            [*runs],
-            lambda text, some: judging(text, some) if text else now,
-            written,
-            lambda errors: _proposed(judging, errors, propose) if propose else (),
-            judging.room,
-        )
-    except ValueError as error:
-        raise UserError(f"{judging.metric}: {error}") from error
-    proven = found.proven
-    if proven is None:
-        return found, {}
-    drilled = _drill_guard(judging, proven.text, drill) if drill else ""
-    guards = {"judge check": _check_guard(judging, proven.text), "drill": drilled}
-    return found, {name: why for name, why in guards.items() if why}
-
-
-def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
-    name = judging.config.judge.model or ""
-    rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
-
-    async def ask() -> list[str]:
-        async with _judge_of(judging.config, judging.environ) as found:
-            asked = Judge(Desk(found, Forgetful()), disagreements(errors), name)
-            try:
-                verdict = await asked.ask(rubric)
-            except (NoVerdictError, CallFailedError, OverBudgetError) as error:
-                typer.echo(f"the judge's model proposes nothing: {error}", err=True)
-                return []
-            finally:
-                judging.spent += asked.spent.cost_usd
-            return [plain(each) for each in verdict.guidelines[:most]]
-
-    return asyncio.run(ask())
-
-
-def _check_guard(judging: FileJudging, text: str) -> str:
-    if judging.metric != METRIC:
-        return ""
-    before, after = (_sheet(judging, each) for each in ("", text))
-    passed = {probe.name for probe in before.probes if probe.passed}
-    lost = sorted(probe.name for probe in after.probes if not probe.passed and probe.name in passed)
-    return f"the judge check passed {', '.join(lost)} without it, and fails with it" if lost else ""
-
-
-def _sheet(judging: FileJudging, text: str) -> Sheet:
-    settings = judging.evaluator(text).settings.judge
-    assert settings is not None
-    guidance = settings.guidance(registry()[METRIC], judging.agent)
-    name, items = judging.config.judge.model or "", planned()
-
-    async def ask() -> CheckRun:
-        async with _judge_of(judging.config, judging.environ) as found:
-            run = CheckRun(found, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
-            await run.run(items)
-            return run
-
-    run = asyncio.run(ask())
-    judging.spent += run.spent.cost_usd
-    return sheet(name, len(items), run.replies, run.spent)
-
-
-def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
-    """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
-    noticed = []
-    chosen = chosen_faults([*_DRILLED], faults())
-    for each in ("", text):
-        with TraceFiles(close_rules(judging.config)) as files:
-            files.add_all(judging.requests)
-            tally = Drill(files, partial(judging.score, each), chosen, copies).run()
-            noticed.append(sum(found.noticed.hits for found in tally.faults.values()))
-    before, after = noticed
-    return f"of the drill's faults it notices {after}, {before} without it" if after < before else ""
-
-
-def _write(
-    path: Path,
-    entries: Sequence[WrittenGuideline],
-    judging: FileJudging,
-    found: Alignment,
-    guards: Mapping[str, str],
-) -> None:
-    tried = {each.text: each for each in found.tried}
-    told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
-    kept = [each for each in entries if each.text not in tried or each.state != "candidate"]
-    fates = [_entry(each, judging, guards) for each in found.tried if each.source == "people" or each.text not in told]
-    fates.sort(key=lambda entry: entry.state == "adopted")  # the one that was adopted last stands last
-    write_guidelines([*kept, *fates], path)
-
-
-def _entry(tried: TriedGuideline, judging: FileJudging, guards: Mapping[str, str]) -> WrittenGuideline:
-    why = tried.why or "; ".join(guards.values())
-    figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}
-    if tried.held_out is not None:
-        figures |= {f"held_out_{name}": value for name, value in _figures(tried.held_out).items()}
-    return WrittenGuideline(
-        metric=judging.metric,
-        agent=judging.agent,
-        text=tried.text,
-        state="rejected" if why else "adopted",
-        source=judging.config.judge.model or "" if tried.source == "judge" else "people",
-        why=why,
-        figures=figures,
-    )
-
-
-def _figures(change: VerdictChange) -> dict[str, float]:
-    found: dict[str, Any] = {"n": change.n, "right_before": change.before, "right_after": change.after}
-    found |= {"gain_low": change.low, "gain_high": change.high}
-    return {name: round(float(value), 4) for name, value in found.items() if value is not None}
-
-
-def _print_alignment(
-    found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat
-) -> None:
-    entries = [_entry(each, judging, guards) for each in found.tried]
-    if format_ == "json":
-        told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
-        tried = [each.model_dump(mode="json") for each in entries]
-        write_json(json.dumps({**told, "seen": found.seen, "errors": found.errors, "tried": tried}).encode())
-        return
-    rows = [
-        (each.text, entry.source, _told(each.seen), _told(each.held_out), entry.state, entry.why)
-        for each, entry in zip(found.tried, entries, strict=True)
-    ]
-    columns = ("guideline", "from", "chosen by", "proven on", "", "why")
-    title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs judged wrongly"
-    print_table(columns, rows, title)
-    adopted = [each for each in entries if each.state == "adopted"]
-    cost = f"; US$ {judging.spent:.4f}" if judging.spent else ""
-    typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, kept in {path}{cost}")
-
-
-def _told(change: VerdictChange | None) -> str:
-    if change is None:
-        return "-"
-    between = "" if change.low is None else f" ({change.low:+.2f} to {change.high:+.2f})"
-    return f"{change.before} → {change.after} of {change.n}{between}"
+    judging, runs = prepared(settings, named, labels, source, metric, agent, usd)
+    found, guards = tried(judging, runs, entries, propose, drill)
+    write(named, entries, judging, found, guards)
+    print_alignment(found, guards, judging, named, format_)

@@ -11,21 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.labels.files import read_labels
-from pandaeval_collector.labels.learning import (
-    LabelledRuns,
-    RunVerdict,
-    keep,
-    labelled_runs,
-    learned,
-    of_judge,
-    of_people,
-)
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
@@ -35,6 +24,17 @@ from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.labels.files import read_labels
+from pandaeval_lab.labels.learning import (
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    learned,
+    of_judge,
+    of_people,
+)
+from pandaeval_lab.labels.problem_fit import HeldOutFigures
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -79,7 +79,9 @@ def learn(
         found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
-        (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
+        (runs.level, runs.agent): keep(folder, runs, model, evidence)
+        for runs, model, evidence in outcomes
+        if model is not None and not dry_run
     }
     if format_ == "json":
         for runs, model, evidence in outcomes:

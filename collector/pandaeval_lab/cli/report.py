@@ -20,19 +20,18 @@ from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._output import OutputFile, console, many, progress
-from pandaeval_collector.cli._where import HELP as WHERE
-from pandaeval_collector.cli._where import Where, parse_where
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.report.collect import Report
 from pandaeval_collector.show.report.detail import stored_trace
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.show.report.live import facts_of
+from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
 from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
+from pandaeval_lab.cli._where import HELP as WHERE
+from pandaeval_lab.cli._where import Where, parse_where
+from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
 def report(
@@ -52,7 +51,11 @@ def report(
 
     Reads only, beside a running collector or with none. Leaves with 2 where there is nothing to report.
     """
-    wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
+    try:
+        since_ms = None if since is None else int((time.time() - parse_duration(since)) * 1000)
+    except ValueError as error:
+        raise UserError(f"--since {since}: {error}") from None
+    wanted, only = Wanted(since_ms=since_ms), parse_where(where or ())
     settings = config_with_trials(config, given(store))
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
@@ -73,15 +76,6 @@ def report(
     finally:
         finder.close()
     typer.echo(f"{output or 'report'}: {told}", err=True)
-
-
-def _since_ms(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return int((time.time() - parse_duration(text)) * 1000)
-    except ValueError as error:
-        raise UserError(f"--since {text}: {error}") from None
 
 
 def write_stored(

@@ -12,17 +12,9 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._output import print_json
-from pandaeval_collector.cli._run_place import (
-    ApiClient,
-    LocalApi,
-    Place,
-    WorkPlace,
-    at_collector,
-    at_work,
-    placed,
-    watched,
-)
+from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
 from pandaeval_lab.cli._taken_in import take_in
+from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, watched
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (

@@ -107,6 +107,12 @@ class Fault:
     edit: Callable[[Subject, Random], Edit]
 
 
+def family(name: Family, *edits: Callable[[Subject, Random], Edit]) -> dict[str, Fault]:
+    """Returns the faults of a family by the names of the functions that make their edits, whose docstrings are the
+    faults' texts."""
+    return {edit.__name__: Fault(name, str(edit.__doc__), edit) for edit in edits}
+
+
 @dataclass(frozen=True, slots=True)
 class Planted:
     """A run with a fault in it: the trace, its messages, the change in a line, and the spans that it touched."""

@@ -11,21 +11,12 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.analysis.stats.pass_k import (
-    MODES,
-    Bounds,
-    PassEstimate,
-    SuiteEstimate,
-    bounds,
-    pass_at_k,
-    pass_pow_k,
-    suite_pass_at_k,
-    suite_pass_pow_k,
-)
+from pandaeval_collector.analysis.stats.pass_k import MODES, PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
+from pandaeval_lab.passk.suite import Bounds, SuiteEstimate, bounds, suite_pass_at_k, suite_pass_pow_k
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""

@@ -1,26 +1,116 @@
-"""Grades the trials among the traces of files, after these are scored."""
+"""Grades the trials among the traces of files, after these are scored. The judge is asked by each judged grader that a
+case wants, with the record of the trial's last trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import asyncio
+import itertools
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.jobs.job_traces import hider
+from pandaeval_collector.judge.before import lines_of
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.redact import redact, redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_lab.cases.graders import CORRECT
+from pandaeval_collector.runs.replay import batches
+from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.scoring.evaluator import JudgeSettings
+from pandaeval_collector.scoring.evaluator.judged import provenance
+from pandaeval_lab.cases.graders import CORRECT, Grader
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.matching import TrialMatcher, TrialTrace
 from pandaeval_lab.cases.trial import Trial
 from pandaeval_lab.passk.attempts import slim
 from pandaeval_lab.passk.figures import repeated
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.replay.trial_judge import judged
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import Closing
 
-if TYPE_CHECKING:
-    from pandaeval_collector.runs.replay_judge import ReplayJudge
+_TRIES = 3
+_AT_A_TIME = 64
+"""Trials that a judge is asked about at the same time, as far as its limits allow."""
+
+
+class TrialJudge:
+    """Asks the judged graders about trials, through one desk. ``settings``: of the judge; ``wait``: seconds before
+    another try. On one event loop."""
+
+    def __init__(self, grader: TrialGrader, desk: Desk, settings: JudgeSettings | None, wait: float = 1.0) -> None:
+        self._grader, self._desk, self._wait = grader, desk, wait
+        self._hide = redact if settings is None else hider(settings)
+        self._secret = secrets.token_bytes(32)
+
+    async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
+        """Returns what the judged graders found of a trial, by name; leaves out graders that do not apply."""
+        hide = self._hide
+        shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
+        found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
+
+    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
+        model = self._grader.model_of(metric)
+        if model is None:
+            return None
+        known = self._grader.before_asking(metric, trial)
+        if known is not None:
+            return TrialVerdict(known, model)
+        earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
+        packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
+        judge = Judge(self._desk, packed, model, metric.key)
+        finding = await self._asked(metric, shown, judge)
+        if finding is None:
+            return None
+        spent = judge.spent
+        whole = replace(finding, metadata={**finding.metadata, **provenance(finding, spent, model)})
+        return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
+
+    async def _asked(self, metric: Grader, shown: Trial, judge: Judge) -> Finding | None:
+        assert metric.ask is not None
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                return await metric.ask(shown, judge)
+            except NoVerdictError as error:
+                return Unscored(error.why, str(error))
+            except OverBudgetError:
+                return Unscored(Why.OVER_BUDGET, "the day's budget is used up (judge.daily_usd)")
+            except CallFailedError as error:
+                if not left:
+                    return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
+                await asyncio.sleep(self._wait)
+            except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
+                ERRORS.note(METRIC, metric.key, error)
+                return Unscored(Why.METRIC_ERROR, explained(error))
+        raise AssertionError("the last try returns")
+
+
+def judged(
+    judge: ReplayJudge, grader: TrialGrader, settings: JudgeSettings | None, trials: Iterable[Trial], total: int
+) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
+    """Yields each trial with the verdicts of the judged graders, by name; asks about several at the same time.
+    ``total``: how many trials there are."""
+    asked, numbers = TrialJudge(grader, judge.desk(), settings), itertools.count(1)
+
+    async def verdicts(trial: Trial) -> tuple[Trial, Mapping[str, TrialVerdict]]:
+        found = await asked.verdicts(trial)
+        judge.on_judged(next(numbers), total)
+        return trial, found
+
+    async def of_all(trials: Sequence[Trial]) -> list[tuple[Trial, Mapping[str, TrialVerdict]]]:
+        return await asyncio.gather(*map(verdicts, trials))
+
+    for few in batches(trials, _AT_A_TIME):
+        yield from judge.run(of_all(few))
 
 
 def graded(

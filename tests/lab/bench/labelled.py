@@ -32,7 +32,10 @@ from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import (  # noqa: E402
+from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
+from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
+from pandaeval_lab.labels.problem_fit import (  # noqa: E402
     NOTHING,
     Z95,
     ShareEstimate,
@@ -40,9 +43,6 @@ from pandaeval_collector.analysis.stats.problem_model import (  # noqa: E402
     auroc_within,
     thirds,
 )
-from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
-from pandaeval_collector.cli._output import progress  # noqa: E402
-from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"

@@ -44,6 +44,12 @@ def test_both_images_are_of_the_same_pinned_python(name: str) -> None:
     assert version == re.findall(r"^ARG PYTHON=(\S+)$", _DOCKERFILE, re.MULTILINE)[0]
 
 
+def test_the_lab_can_be_left_out() -> None:
+    assert "ARG LAB=1\n" in _DOCKERFILE
+    left_out = _DOCKERFILE.index('if [ "$LAB" = 0 ]; then rm -r collector/pandaeval_lab; fi')
+    assert _DOCKERFILE.index("COPY collector/pandaeval_lab ") < left_out < _DOCKERFILE.index("pip wheel")
+
+
 def test_it_runs_as_nobody_special_and_says_how_it_is() -> None:
     last = _DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)

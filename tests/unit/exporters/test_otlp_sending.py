@@ -197,7 +197,7 @@ class TestMetrics:
         for name in ("pandaeval.spans", "pandaeval.evaluations"):
             [metric] = line.sink.metrics(name)
             assert {each.time_unix_nano for each in metric.sum.data_points} == {int(4_000_000_000.5 * 1e9)}
-        [noted] = line.store.reads.series("otlp", "pandaeval.evaluations")
+        [noted] = line.store.reads.tally.page("otlp", "pandaeval.evaluations")
         assert noted.zero_at == 4_000_000_000.5
 
     @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.configure import NotAllowedError, check, check_asked, metric_keys
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.spec import NotAllowedError, RunSpec, check, check_asked, metric_keys
 
 
 def test_without_a_judge_the_metrics_that_ask_one_are_named() -> None:

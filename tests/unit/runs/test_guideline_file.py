@@ -9,16 +9,11 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.rubric import Guidance, guidance
-from pandaeval_collector.runs.judging_files import (
-    WrittenGuideline,
-    adopted,
-    read_guidelines,
-    withdraw_last,
-    write_guidelines,
-)
+from pandaeval_collector.runs.judging_files import WrittenGuideline, adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_lab.cli._align import withdraw_last, write_guidelines
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, says, user
 from support.embedder import WordEmbedder

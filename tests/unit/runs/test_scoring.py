@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 
 from pandaeval_collector.runs.manager import extrapolated, some
-from pandaeval_collector.runs.wire import CallCount, RunSetup, Scored
+from pandaeval_collector.runs.process import CallCount, RunSetup, Scored
 from pandaeval_collector.runs.worker import Scoring, SharedVerdicts
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, StoreReader

@@ -5,25 +5,44 @@ from __future__ import annotations
 import subprocess
 import sys
 
-CHECK = """
+WITHOUT = """
 import sys
 
 class Without:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "pandaeval_lab":
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
 
 import importlib.util
 original = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name == "pandaeval_lab" else original(name, *more)
 sys.meta_path.insert(0, Without())
+"""
+NAMES = """
 from pandaeval_collector.cli._names import problems
 from pandaeval_collector.config import Config, MetricsSection
 print([each.message for each in problems(Config(metrics=MetricsSection(enabled=("tool_loop", "trial.exit_code"))))])
 """
 
 
-def test_names_of_metrics_are_checked_without_it() -> None:
-    ran = subprocess.run([sys.executable, "-c", CHECK], capture_output=True, text=True, check=False)
+HELP = """
+from pandaeval_collector.cli import main
+sys.argv = ["pandaeval", "-h"]
+main()
+"""
+
+
+def _printed(program: str) -> str:
+    ran = subprocess.run([sys.executable, "-c", WITHOUT + program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("unknown metric") == 1
+    return ran.stdout
+
+
+def test_names_of_metrics_are_checked_without_it() -> None:
+    assert _printed(NAMES).count("unknown metric") == 1
+
+
+def test_the_help_lists_the_collectors_commands_alone() -> None:
+    listed = {line.split()[0] for line in _printed(HELP).splitlines() if line.startswith("  ")}
+    assert {"collector", "config", "store", "traces"} <= listed
+    assert not listed & {"cli", "lab", "evaluate", "doctor"}

@@ -119,7 +119,7 @@ class TestStrangers:
         member = SessionTraceRow(ID, "", 1, 2, b"{}")
         theirs = WriteSet(strangers={ID: "theirs"}, contents={ID: b"kept"}, session_traces=[member], listed=listed)
         store.commit(theirs).result()
-        assert store.keep(0.0, store.clock.calendar() + 10) == 0
+        assert store.kept.keep(0.0, store.clock.calendar() + 10) == 0
         store.commit(WriteSet(strangers={ID: "newer", OTHER: "other"})).result()
         kept = store.people.reader().execute("SELECT no, data FROM kept").fetchall()
         assert kept == [(1, b"kept")]
@@ -183,7 +183,7 @@ def test_what_is_there_already_is_no_error(store: Store) -> None:
     )
     for _ in range(2):
         store.commit(changes).result()
-    assert sorted(store.reads.labels()) == [("agent", "a"), ("service", "a")]
+    assert sorted(store.reads.tally.labels()) == [("agent", "a"), ("service", "a")]
     assert store.reads.endings() == ["s"]
     responses = store.people.reader().execute("SELECT digest, continued, no, block FROM responses ORDER BY continued")
     assert responses.fetchall() == [(b"digest", 0, 1, 0), (b"digest", 1, 1, 0)]

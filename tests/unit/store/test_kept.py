@@ -39,7 +39,7 @@ def decide(store: Store, number: int, *data: bytes, digest: str = "d", size: int
 
 
 def keep(store: Store, later: float = WINDOW + 1, **options: object) -> int:
-    return store.keep(WINDOW, store.clock.calendar() + later, **options)  # type: ignore[arg-type]
+    return store.kept.keep(WINDOW, store.clock.calendar() + later, **options)  # type: ignore[arg-type]
 
 
 def readable(store: Store) -> list[int]:
@@ -133,13 +133,13 @@ class TestKeeping:
     def test_a_trace_that_was_decided_again_meanwhile_waits_for_its_new_spans(self, store: Store) -> None:
         ids = {number: decide(store, number) for number in (1, 2)}
         found = store.reads.chunks([*ids[1], *ids[2]])
-        due = [kept._Due(no, f"[{each[0]}]".encode(), tuple(each)) for no, each in ids.items()]
+        due = [(no, f"[{each[0]}]".encode()) for no, each in ids.items()]
         [late] = appended(store, 2, [(False, b"late")])
         again = DecidedTrace(trace_id(2), 2, False, "e", frozenset({b"1" * 8}), [*ids[2], late], 9)
         store.commit(WriteSet(traces=[again])).result()
         with closing(connect(store.path / FILE_NAME, "off")) as connection:
-            kept._move(connection, [(each, packed_contents(found.values())) for each in due], [], 5.0)
-            kept._move(connection, [], due, 5.0)
+            kept._move(connection, [(*each, packed_contents(found.values())) for each in due], 5.0)
+            kept._move(connection, [(*each, None) for each in due], 5.0)
         assert readable(store) == [1]
         assert store.reads.held(trace_id(1)) == ("d", ())
         assert store.reads.held(trace_id(2)) == ("e", (*ids[2], late))
@@ -164,7 +164,7 @@ class TestForgetting:
 
     def forget(self, store: Store, most: int, later: float = 0.0, **options: int) -> int:
         now = store.clock.calendar() + WINDOW + 1 + later
-        return int(store.forget_kept(RETENTION, most, now, **options).result())
+        return int(store.kept.forget(RETENTION, most, now, **options).result())
 
     @pytest.mark.parametrize(("rows", "left"), [(5, [1, 2, 3, 4]), (4, [1, 2, 3, 4]), (3, [2, 3, 4]), (0, [])])
     def test_the_oldest_make_room(self, store: Store, rows: int, left: list[int]) -> None:
@@ -181,7 +181,7 @@ class TestForgetting:
         self.filled(store, 1)
         with open_database(store.path / FILE_NAME) as connection:
             connection.execute("UPDATE kept SET kept_at = 100.0")
-        gone = [store.forget_kept(RETENTION, 1 << 30, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
+        gone = [store.kept.forget(RETENTION, 1 << 30, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
         assert gone == [0, 1]
 
     def test_so_many_at_a_time(self, store: Store) -> None:

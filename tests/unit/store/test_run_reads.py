@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, run_tables
-from pandaeval_collector.store.run_rows import RunBatch, RunResult, RunRow
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, runs
+from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
 from pandaeval_collector.store.wanted import Wanted
 from support.database import open_database
 
@@ -106,7 +106,7 @@ class TestWhichTracesThereAre:
             assert store.runs.chosen(Wanted(), after, upto) == (found, last), (after, upto)
 
     def test_a_page_at_a_time_also_of_what_is_not_wanted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(run_tables, "_PAGE", 2)
+        monkeypatch.setattr(runs, "_PAGE", 2)
         for number in range(1, 6):
             decide(store, number, agent="ab"[number == 5])
         pages, after = [], 0

@@ -21,27 +21,15 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
     """Maps each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
-    outermost agents.
+    outermost agents. The tool calls are the nearest ones above each agent.
 
     An agent that was started as a tool knows nothing of others that were started so, even of its own name.
     """
-    tools = _tools_above(spans)
-    by_id = {span.span_id: span for span in spans if tools}
-    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
-
-
-def delegating(spans: Sequence[Span]) -> set[str]:
-    """Returns the ids of the tool spans in which an agent worked: the nearest one above each agent."""
-    tools = _tools_above(spans)
-    return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
-
-
-def _tools_above(spans: Sequence[Span]) -> dict[str, str]:
-    """Maps each span id to the nearest tool call above it; nothing where no agent worked inside any, as mostly."""
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
-        return {}
-    return _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+        return {}  # as mostly
+    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
@@ -108,17 +96,19 @@ class Visits:
 
 
 @dataclass(frozen=True, slots=True)
-class PingPong:
-    """Two agents that hand a run to and fro, ``rounds`` >= 2 times. ``visits``: of all rounds; ``members`` and
-    ``wasted``: indexes of the calls that handed over, in all rounds and in those after the first."""
+class Cycle:
+    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
+    ``wasted``: of the later ones that brought nothing new. Of a ping-pong the ``visits`` of all rounds, and as calls
+    those that handed over."""
 
+    kind: str
     rounds: int
-    visits: tuple[Visit, ...]
     members: tuple[int, ...]
     wasted: tuple[int, ...]
+    visits: tuple[Visit, ...] = ()
 
 
-def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingPong]:
+def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
     """Finds runs of visits that alternate between two agents, in which from the second round on no visit brought
     anything.
 
@@ -141,7 +131,7 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
                 if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < at
             )
             wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
-            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), members, wasted))
+            found.append(Cycle("ping_pong", (at - first) // 2, members, wasted, tuple(visits[first:at])))
         first = at - 1
     return found
 
@@ -192,17 +182,6 @@ _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
-    ``wasted``: of the later ones that brought nothing new."""
-
-    kind: str
-    rounds: int
-    members: tuple[int, ...]
-    wasted: tuple[int, ...]
-
-
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     """Puts every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
 
@@ -220,11 +199,17 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     for index, step in enumerate(steps):
         before.append(latest.get(step.signature, index))
         latest[step.signature] = index
+
+    def end_loose() -> None:
+        """Ends the cycles of single calls between those that go round."""
+        repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
+        cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
+        loose.clear()
+
     at = 0
     while at < len(line):
         if steps[line[at]].news:
-            cycles.extend(_loose_cycles(loose, steps, before))
-            loose = {}
+            end_loose()
             at += 1
             continue
         period = max(_KINDS, key=lambda period: (runs[period][at], -period))
@@ -238,7 +223,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
             distinct = len({steps[index].signature for index in wasted})
             cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
         at += length
-    cycles.extend(_loose_cycles(loose, steps, before))
+    end_loose()
     return sorted(cycles, key=lambda cycle: cycle.wasted)
 
 
@@ -250,12 +235,3 @@ def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
         if not here.news and here.signature is not None and here.signature == there.signature:
             runs[at] = runs[at + 1] + 1
     return runs
-
-
-def _loose_cycles(loose: dict[str | None, list[int]], steps: Sequence[Step], before: Sequence[int]) -> list[Cycle]:
-    cycles = []
-    for places in loose.values():
-        wasted = tuple(index for index in places if steps[index].wasted)
-        if wasted:
-            cycles.append(Cycle("repeat", 1 + len(wasted), (before[wasted[0]], *wasted), wasted))
-    return cycles

@@ -31,8 +31,6 @@ STOPWORDS = frozenset(
 )
 
 
-__all__ = ["STOPWORDS_VERSION", "content_tokens"]
-
 # Chinese characters and Japanese kana are written without spaces: each stands for itself.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 # Vowel signs and other marks that belong to a word, though Python's \w leaves them out.

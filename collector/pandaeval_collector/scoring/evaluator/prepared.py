@@ -6,40 +6,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pandaeval_collector.analysis.embedding import Embedder, knows
-from pandaeval_collector.analysis.embedding.text import embed_texts
+from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
-from pandaeval_collector.scoring.evaluator.one_metric import attempt
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.metric import Metric, Texts, TraceMetric
-from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
-from pandaeval_otel.model import Trace
-
-
-def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
-    """Embeds the texts that ``metrics`` want of ``traces``. If that fails for a single trace, asking for one of its
-    vectors raises; so does a metric's asking for a text where its ``texts`` raised."""
-    traces = list(traces)
-    wanted: list[str] = []
-    for trace in traces:
-        for metric in metrics:
-            if metric.texts is not None:
-                wanted += attempt(metric, metric.texts, trace, ())
-    try:
-        found = embed_texts(embedder, wanted)
-    except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
-        ERRORS.note(EMBEDDER, embedder.id, error)
-        if len(traces) > 1:
-            raise
-        return Texts({}, frozenset(), embedder.id, embedder.bands, error)
-    return Texts(found.rows, found.chunked, embedder.id, embedder.bands, known=knows(embedder))
-
+from pandaeval_collector.scoring.metric import Metric
 
 _log = logging.getLogger(__name__)
 
@@ -112,6 +88,12 @@ class Preparation:
         prepared = Prepared(threshold, Origin(metric.name, identity, by, None if metric.explains else threshold))
         self._prepared[metric.key] = prepared
         return prepared
+
+    def by_code(self, metric: Metric[Any, Any]) -> Origin:
+        """Returns what results of a judged metric that code made share."""
+        threshold = self.of(metric).threshold
+        identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
+        return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
         """Returns the settings that a result depends on, which become part of its id: of a session metric those of the

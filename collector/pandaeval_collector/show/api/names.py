@@ -44,7 +44,7 @@ class Names:
         """Returns the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
         found = self._metrics.select(name)
         if not found:  # those that have results, such as metrics of a module that is no longer configured
-            series = [each.attributes for each in self._finder.counters(_COUNTER)]
+            series = [about for about, _ in self._finder.counters(_COUNTER)]
             stored = {(str(each.get("pandaeval.level")), str(each.get("gen_ai.evaluation.name"))) for each in series}
             found = MetricNames(stored).select(name)
         if len(found) > 1:

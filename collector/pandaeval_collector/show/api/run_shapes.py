@@ -13,13 +13,10 @@ from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
-from pandaeval_collector.runs.configure import metric_keys
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.spec import RunSpec, metric_keys
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
-from pandaeval_collector.show.api.shapes import Milliseconds
-from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.show.shapes import Milliseconds
+from pandaeval_collector.store.runs import RunRow, RunTable, ScheduleRow, Schedules
 
 _FAILURES = 50
 """Most failed traces that a run is shown with."""
@@ -146,7 +143,7 @@ class RunDetail(RunShape):
     failures: list[FailedItem]
 
     @classmethod
-    def read(cls, runs: RunReads, run: RunRow) -> Self:
+    def read(cls, runs: RunTable, run: RunRow) -> Self:
         """Returns a run with the counts of its results and some of its failures."""
         results: dict[str, dict[str, int]] = {}
         for (metric, outcome), count in runs.counts(run.no).items():
@@ -198,7 +195,7 @@ class ScheduleShape(BaseModel):
     run: dict[str, Any]
 
     @classmethod
-    def read(cls, stored: ScheduleReads, schedule: ScheduleRow) -> Self:
+    def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
         """Returns a schedule in this form."""
         last = stored.newest_run(schedule.id)
         due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
@@ -261,7 +258,7 @@ class Comparison(BaseModel):
     metrics: list[ComparedMetric]
 
     @classmethod
-    def read(cls, runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
+    def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
         """Returns the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
         metrics = []
         for each in found:

@@ -92,7 +92,6 @@ _MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
 _KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
 
 Row = dict[str, Any]
-_GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.keep_content)"
 
 
 def stored_trace(parts: Sequence[Part]) -> Trace | None:
@@ -214,26 +213,6 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
     """Returns what :func:`detail` made, with the ``results`` in full and the ``loops`` that they found."""
     held = list(results)
-    loop = next((each for each in held if each.key == "trace.tool_loop"), None)
-    cycles = loop.full.get("metadata", {}).get("cycles", []) if loop is not None else []
-    found = groups(shown["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
-    return {**shown, "results": [{**each.full, "older": each.older} for each in held], "loops": found}
-
-
-def without_spans(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what :func:`detail` would, for a trace whose spans are gone. ``facts``: what lists show of it."""
-    texts = [facts[key] for key in ("in", "out") if key in facts]
-    sides = [texts.index(facts[key]) if key in facts else None for key in ("in", "out")]
-    return {
-        "turns": [sides],
-        "more_turns": 0,
-        "error": None,
-        "spans": [],
-        "left_out": facts.get("spans", 0),
-        "ends_in_tool_call": False,
-        "calls": [],
-        "texts": texts,
-        "notes": [_GONE],
-        "dialects": [],
-        "models": [],
-    }
+    loop = next((each.full for each in held if each.short["metric"] == "trace.tool_loop"), {})
+    cycles = [cycle for cycle in loop.get("metadata", {}).get("cycles", []) if isinstance(cycle, dict)]
+    return {**shown, "results": [each.full for each in held], "loops": groups(shown["spans"], cycles)}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_otel.model import Captured, Span, Trace
+from pandaeval_otel.model import Span, Trace
 
 _OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
 
@@ -40,14 +39,6 @@ def describe(trace: Trace) -> dict[str, Any]:
     }
 
 
-def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
-    """Returns the span tree for people: (depth, kind, name, remark), parents before children."""
-    return [
-        (depth, span.kind.value, span.name, "in a parent loop" if looped else _remark(span))
-        for depth, span, looped in in_order(trace)
-    ]
-
-
 def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
     """Returns (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
     outermost. Spans in a loop of parents come last, with ``looped`` true."""
@@ -69,21 +60,3 @@ def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
         stack.extend((child, depth + 1) for child in reversed(children.get(span.span_id, [])))
     ordered.extend((0, trace.spans[index], True) for index in ids.values() if index not in seen)
     return ordered
-
-
-def _remark(span: Any) -> str:
-    parts = []
-    if span.tool_name:
-        parts.append(f"{_short(span.arguments)} → {_short(span.result)}")
-    if span.usage is not None:
-        parts.append(f"{span.usage.input}+{span.usage.output} tokens")
-    if span.error is not None:
-        parts.append(f"ERROR {plain_error(span.error)}"[:100])
-    return ", ".join(parts)
-
-
-def _short(value: Captured | None) -> str:
-    if value is None:
-        return "not captured"
-    text = str(value.value)
-    return text if len(text) <= 60 else f"{text[:57]}…"

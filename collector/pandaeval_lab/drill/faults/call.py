@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
-from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, spelled
+from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
@@ -23,7 +23,7 @@ from pandaeval_otel.model import ToolCall, Trace
 
 
 def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
-    """Removes a call whose result alone holds a value of the answer."""
+    """A call that alone told what the answer says was never made."""
     named = specific(subject.answer)
 
     def needed(call: ToolCall) -> bool:
@@ -40,7 +40,7 @@ _LEAST_WORDS = 3
 
 
 def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
-    """Lets the user correct a value in the last message; a call after that uses the old value all the same."""
+    """A call is made with a value that the user had just corrected."""
     last = subject.trace.turns[-1] if subject.trace.turns else None
     said = last.user if last is not None else None
     if last is None or said is None or len(said.split()) < _LEAST_WORDS:
@@ -70,6 +70,7 @@ _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 
 def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """A call has an argument that its tool does not know."""
     known = {tool.name for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
     what = "call of a tool whose arguments are defined"
     index = chosen(subject, rng, what, lambda call: with_arguments(call) and call.name in known)
@@ -78,7 +79,7 @@ def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Removes a required argument of a call that has at least two."""
+    """A call lacks an argument that its tool requires."""
     schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
 
     def required(call: ToolCall) -> list[str]:
@@ -95,12 +96,13 @@ def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
+    """A call that changes something is made twice."""
     index = chosen(subject, rng, "changing call", changes(subject))
     return repeated(subject.trace, [index], 1, f"{subject.trace.tool_calls[index].name} made twice")
 
 
 def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
-    """Swaps a call and a later one whose arguments use what only the first one's result told."""
+    """Two calls are swapped: one uses what only the other's result tells later."""
     calls = subject.trace.tool_calls
     whole = [call.has_result and with_arguments(call) for call in calls]
     pairs = []
@@ -156,7 +158,7 @@ def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
 
 
 def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Replaces the value of one argument that holds digits by a made-up one."""
+    """A call is made with a value that nobody gave."""
 
     def fits(call: ToolCall, key: str) -> bool:
         held = call.arguments[key]
@@ -168,6 +170,7 @@ def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
+    """A call goes to another tool of those that the model could choose."""
     index = chosen(subject, rng, "call", lambda call: bool(call.name))
     old = subject.trace.tool_calls[index].name
     others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
@@ -178,17 +181,14 @@ def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
     return ToolNameEdit(index, new, f"{old} → {new}")
 
 
-FAULTS = {
-    "call_left_out": Fault("call", "A call that alone told what the answer says was never made.", call_left_out),
-    "ignored_correction": Fault(
-        "call", "A call is made with a value that the user had just corrected.", ignored_correction
-    ),
-    "invented_argument": Fault("call", "A call has an argument that its tool does not know.", invented_argument),
-    "missing_argument": Fault("call", "A call lacks an argument that its tool requires.", missing_argument),
-    "repeated_write": Fault("call", "A call that changes something is made twice.", repeated_write),
-    "swapped_calls": Fault(
-        "call", "Two calls are swapped: one uses what only the other's result tells later.", swapped_calls
-    ),
-    "wrong_argument": Fault("call", "A call is made with a value that nobody gave.", wrong_argument),
-    "wrong_tool": Fault("call", "A call goes to another tool of those that the model could choose.", wrong_tool),
-}
+FAULTS = family(
+    "call",
+    call_left_out,
+    ignored_correction,
+    invented_argument,
+    missing_argument,
+    repeated_write,
+    swapped_calls,
+    wrong_argument,
+    wrong_tool,
+)

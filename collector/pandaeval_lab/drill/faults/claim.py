@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolResultEdit, without_call
-from pandaeval_lab.drill.fault import Fault, Subject, spelled
+from pandaeval_lab.drill.fault import Subject, family, spelled
 from pandaeval_lab.drill.faults._places import (
     changes,
     chosen,
@@ -21,11 +21,12 @@ from pandaeval_otel.model import ToolCall
 
 
 def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
+    """The answer says that something was done, and the call was never made."""
     return without_call(subject.trace, last_change(subject))
 
 
 def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Makes a changing call with a value other than the one that the answer names."""
+    """The answer names a value other than the changing call was made with."""
     answer, changing = subject.answer, changes(subject)
 
     def fits(call: ToolCall, key: str) -> bool:
@@ -41,7 +42,7 @@ def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
-    """Changes a value in the only result that holds it, so that the answer names what no result says."""
+    """The answer names a value where the only result that held it says another."""
     named = specific(subject.answer)
 
     def told(call: ToolCall) -> list[str]:
@@ -70,20 +71,10 @@ _ERRORS = (
 
 
 def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
+    """The last change failed, and the answer says that it was done."""
     error = rng.choice(_ERRORS)
     index = last_change(subject)
     return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
 
 
-FAULTS = {
-    "claim_without_call": Fault(
-        "claim", "The answer says that something was done, and the call was never made.", claim_without_call
-    ),
-    "contradicted_argument": Fault(
-        "claim", "The answer names a value other than the changing call was made with.", contradicted_argument
-    ),
-    "dropped_result": Fault(
-        "claim", "The answer names a value where the only result that held it says another.", dropped_result
-    ),
-    "false_success": Fault("claim", "The last change failed, and the answer says that it was done.", false_success),
-}
+FAULTS = family("claim", claim_without_call, contradicted_argument, dropped_result, false_success)

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
-from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
 from pandaeval_lab.drill.faults._places import AMOUNT, DATE, chosen, chosen_argument, with_arguments
 from pandaeval_lab.drill.raw import RawTrace, rewritten
 from pandaeval_otel.model import Kind, ToolCall, Trace
@@ -19,7 +19,7 @@ _FEW = 5
 
 
 def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
-    """Adds a rule to the instructions that the run, as it went, breaks."""
+    """The run breaks an instruction of its system prompt."""
     systems = {span.system for span in subject.trace.spans if span.system}
     if not systems:
         raise NotApplicableError("the agent's instructions were not captured")
@@ -56,7 +56,7 @@ def _done(trace: Trace) -> tuple[object, ...]:
 
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
-    """Removes the answer from the spans, and lets those that held it or ended last end in an error."""
+    """The run ends in an error, without an answer."""
     answer = subject.answer
     error = rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer"))
 
@@ -76,6 +76,7 @@ def crash(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def earlier_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    """The answer is an earlier one of the session, word for word."""
     found = [
         trace.output for trace in subject.earlier if (trace.output or "").strip() not in ("", subject.answer.strip())
     ]
@@ -86,6 +87,7 @@ def earlier_answer(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def exact_loop(subject: Subject, rng: Random) -> CustomEdit:
+    """The same call is made 3 to 8 times, with the same result."""
     index = chosen(subject, rng, "call with arguments", with_arguments)
     rounds = rng.randint(3, 8)
     what = f"{subject.trace.tool_calls[index].name} made {rounds} times with the same arguments and result"
@@ -100,8 +102,7 @@ _ERROR = (
 
 
 def failing_code(subject: Subject, rng: Random) -> CustomEdit:
-    """Makes a model write its code 3 to 6 times, with another message and other names each time; all but the last fail
-    alike."""
+    """Code that fails is run 3 to 6 times, edited where nothing depends on it."""
     steps = []
     for span in subject.trace.spans:
         if span.kind is Kind.LLM and span.output and span.input:
@@ -137,6 +138,7 @@ def _edited(code: str, number: int) -> str:
 
 
 def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    """The answer breaks off in the middle."""
     words = subject.answer.split(" ")
     if len(words) < 8:
         raise NotApplicableError("the answer is too short to break off")
@@ -146,6 +148,7 @@ def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def other_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    """The answer is that of a run of another session."""
     others = [each for each in subject.others if each.strip() and each.strip() != subject.answer.strip()]
     if not others:
         raise NotApplicableError("no other session has an answer")
@@ -163,6 +166,7 @@ _ANSWERS = {
 
 
 def other_language(subject: Subject, rng: Random) -> AnswerEdit:
+    """The answer is in a language that the user did not speak."""
     said = f" {(subject.trace.input or '').lower()} "
     if not said.strip() or not subject.answer:
         raise NotApplicableError("what the user said was not captured")
@@ -174,7 +178,7 @@ def other_language(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def ping_pong(subject: Subject, rng: Random) -> CustomEdit:
-    """Repeats two neighbouring calls of different tools, with their results, as a pair."""
+    """Two calls take turns 3 to 6 times, with the same results."""
     calls = subject.trace.tool_calls
     pairs = [at for at in range(len(calls) - 1) if calls[at].name != calls[at + 1].name]
     if not pairs:
@@ -196,6 +200,7 @@ _ERRORS = (
 
 
 def raw_error_answer(subject: Subject, rng: Random) -> AnswerEdit:
+    """The user gets a raw error as answer."""
     text = rng.choice(_ERRORS) if subject.answer else ""
     return AnswerEdit(text, text.splitlines()[-1])
 
@@ -204,7 +209,7 @@ _WORDS = ("please", "now", "again", "details", "full", "all", "info")
 
 
 def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
-    """Repeats a call whose text argument gains a word each time; its result stays."""
+    """The same call is made 3 to 8 times in other words, with the same result."""
 
     def fits(call: ToolCall, key: str) -> bool:
         return isinstance(call.arguments[key], str) and " " in call.arguments[key].strip()
@@ -223,7 +228,7 @@ _ELSEWHERE = ("complaints_agent", "loyalty_agent", "press_agent")
 
 
 def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
-    """Names another agent in a call that hands over, and as the agent that went on."""
+    """The run is handed over to the wrong agent."""
     trace = subject.trace
 
     def target(call: ToolCall) -> str | None:
@@ -267,25 +272,24 @@ def _plain(name: str) -> str:
 
 
 FAULTS = {
-    "broken_instruction": Fault("course", "The run breaks an instruction of its system prompt.", broken_instruction),
-    "crash": Fault("course", "The run ends in an error, without an answer.", crash),
-    "earlier_answer": Fault("course", "The answer is an earlier one of the session, word for word.", earlier_answer),
     "empty_answer": Fault(
         "course",
         "The run ends with an empty answer.",
         lambda subject, rng: AnswerEdit(subject.answer[:0], "answer emptied"),
     ),
-    "exact_loop": Fault("course", "The same call is made 3 to 8 times, with the same result.", exact_loop),
-    "failing_code": Fault(
-        "course", "Code that fails is run 3 to 6 times, edited where nothing depends on it.", failing_code
+    **family(
+        "course",
+        broken_instruction,
+        crash,
+        earlier_answer,
+        exact_loop,
+        failing_code,
+        half_answer,
+        other_answer,
+        other_language,
+        ping_pong,
+        raw_error_answer,
+        reworded_loop,
+        wrong_handover,
     ),
-    "half_answer": Fault("course", "The answer breaks off in the middle.", half_answer),
-    "other_answer": Fault("course", "The answer is that of a run of another session.", other_answer),
-    "other_language": Fault("course", "The answer is in a language that the user did not speak.", other_language),
-    "ping_pong": Fault("course", "Two calls take turns 3 to 6 times, with the same results.", ping_pong),
-    "raw_error_answer": Fault("course", "The user gets a raw error as answer.", raw_error_answer),
-    "reworded_loop": Fault(
-        "course", "The same call is made 3 to 8 times in other words, with the same result.", reworded_loop
-    ),
-    "wrong_handover": Fault("course", "The run is handed over to the wrong agent.", wrong_handover),
 }

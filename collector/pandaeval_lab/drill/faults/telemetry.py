@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pandaeval_lab.drill.edits import CustomEdit, text_change
-from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, spelled
+from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
 from pandaeval_lab.drill.raw import RawTrace, as_json, rewritten
 from pandaeval_otel.model import Kind, Trace
 
@@ -14,7 +14,7 @@ _LEAST = 3
 
 
 def content_off(subject: Subject, rng: Random) -> CustomEdit:
-    """Removes every attribute that holds a text of the run: messages, arguments and results."""
+    """The instrumentation captures no content."""
     trace = subject.trace
     if trace.input is None and trace.output is None:
         raise NotApplicableError("no content was captured")
@@ -49,6 +49,7 @@ def since_the_last_user(held: Any) -> Any:
 
 
 def history_off(subject: Subject, rng: Random) -> CustomEdit:
+    """Model calls do not repeat the conversation before."""
     if not _repeats(subject.trace):
         raise NotApplicableError("no model call repeats the conversation before")
     return CustomEdit(
@@ -68,6 +69,7 @@ def _repeats(trace: Trace) -> bool:
 
 
 def ids_repeated(subject: Subject, rng: Random) -> CustomEdit:
+    """All calls of a run have one id."""
     ids = {call.id for call in subject.trace.tool_calls if call.id}
     if len(ids) < 2:
         raise NotApplicableError("the run has no two calls with ids")
@@ -84,6 +86,7 @@ def ids_repeated(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def prompt_off(subject: Subject, rng: Random) -> CustomEdit:
+    """The agent's instructions are not captured."""
     systems = {span.system for span in subject.trace.spans if span.system}
     if not systems:
         raise NotApplicableError("the agent's instructions were not captured")
@@ -113,6 +116,7 @@ _KEPT = 40
 
 
 def results_truncated(subject: Subject, rng: Random) -> CustomEdit:
+    """Results of tools are cut to some characters."""
     results = [
         call.result for call in subject.trace.tool_calls if call.has_result and len(spelled(call.result)) > 2 * _KEPT
     ]
@@ -141,7 +145,7 @@ def _cut(result: Any) -> str:
 
 
 def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
-    """Removes half of the spans of tools and models, at least one."""
+    """Some spans of tools and models never arrive."""
     spans = [span.span_id for span in subject.trace.spans if span.kind in (Kind.TOOL, Kind.LLM) and span.parent_id]
     if not spans:
         raise NotApplicableError("the run has no span below another")
@@ -153,11 +157,4 @@ def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
     )
 
 
-FAULTS = {
-    "content_off": Fault("telemetry", "The instrumentation captures no content.", content_off),
-    "history_off": Fault("telemetry", "Model calls do not repeat the conversation before.", history_off),
-    "ids_repeated": Fault("telemetry", "All calls of a run have one id.", ids_repeated),
-    "prompt_off": Fault("telemetry", "The agent's instructions are not captured.", prompt_off),
-    "results_truncated": Fault("telemetry", "Results of tools are cut to some characters.", results_truncated),
-    "spans_lost": Fault("telemetry", "Some spans of tools and models never arrive.", spans_lost),
-}
+FAULTS = family("telemetry", content_off, history_off, ids_repeated, prompt_off, results_truncated, spans_lost)

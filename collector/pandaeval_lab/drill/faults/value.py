@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from random import Random
 
 from pandaeval_lab.drill.edits import AnswerEdit
-from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject
+from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
 from pandaeval_lab.drill.faults._places import (
     AMOUNT,
     DATE,
@@ -73,7 +73,7 @@ def next_day(old: str, rng: Random) -> str:
 
 
 def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
-    """Replaces a value of the answer by one of the same kind that only an earlier answer named."""
+    """The answer names a value of an earlier turn instead of this one's."""
     before = "\n".join(trace.output or "" for trace in subject.earlier)
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
         here, there = ({*pattern.findall(text)} for text in (subject.answer, before))
@@ -84,7 +84,7 @@ def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def swapped_values(subject: Subject, rng: Random) -> AnswerEdit:
-    """Swaps two values of one kind wherever they stand in the answer."""
+    """Two values in the answer stand in each other's place."""
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
         found = sorted({each for each in pattern.findall(subject.answer) if each in subject.known})
         if len(found) > 1:
@@ -99,7 +99,7 @@ def _swapped(answer: str, one: str, other: str) -> AnswerEdit:
 
 
 def wrong_sum(subject: Subject, rng: Random) -> AnswerEdit:
-    """Changes a computed amount: one that stands nowhere before the answer, which also names others."""
+    """An amount that follows from others was computed wrongly."""
     amounts = {*AMOUNT.findall(subject.answer)}
     computed = sorted(each for each in amounts if each.replace(",", "").removesuffix(".00") not in subject.known)
     if not computed or len(amounts) < 2:
@@ -119,7 +119,7 @@ _MONEY = {"$": "€", "€": "$", "£": "$"}
 
 
 def wrong_unit(subject: Subject, rng: Random) -> AnswerEdit:
-    """Gives all amounts of money another currency, or all quantities of one unit another unit."""
+    """A quantity in the answer has the right digits and a wrong unit."""
     answer = subject.answer
     if units := sorted({*_QUANTITY.findall(answer)}):
         old = rng.choice(units)
@@ -152,8 +152,5 @@ FAULTS = {
     "off_by_one_day": Fault(
         "value", "A date in the answer is off by one day, and stands nowhere.", replaced(DATE, "date", next_day)
     ),
-    "stale_value": Fault("value", "The answer names a value of an earlier turn instead of this one's.", stale_value),
-    "swapped_values": Fault("value", "Two values in the answer stand in each other's place.", swapped_values),
-    "wrong_sum": Fault("value", "An amount that follows from others was computed wrongly.", wrong_sum),
-    "wrong_unit": Fault("value", "A quantity in the answer has the right digits and a wrong unit.", wrong_unit),
+    **family("value", stale_value, swapped_values, wrong_sum, wrong_unit),
 }

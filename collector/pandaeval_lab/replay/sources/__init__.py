@@ -47,23 +47,23 @@ class TraceSource:
                     if id_ in seen:
                         continue
                     if len(seen) == self._place.limit and not self._place.traces:
-                        self._tell(cut, more=True)
-                        return
+                        self.notes.append(
+                            f"{self.name}: there are more traces than limit={len(seen)}; the newest ones were read"[
+                                :-10
+                            ]
+                            + "read"
+                        )
+                        break
                     seen.add(id_)
                     place = f"{self.name}: trace {id_}"
                     yield BadLine(place, one.problem) if one.problem else Request(False, one.data)
-        self._tell(cut, more=False)
+                if self.notes:
+                    break
+        if cut:
+            self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")
         if not seen and self._place.traces:
             raise self._place.told(f"it has no trace {', '.join(self._place.traces[:3])}")
         if not seen:
             of = f" of service {self._place.service}" if self._place.service else ""
             looked = f"no traces{of} from {self._place.window}"
             raise self._place.told(f"{looked}; since=7d in the address looks further back")
-
-    def _tell(self, cut: bool, more: bool) -> None:
-        if more:
-            self.notes.append(
-                f"{self.name}: there are more traces than limit={self._place.limit}; the newest were read"
-            )
-        if cut:
-            self.notes.append(f"{self.name}: of some moments not all traces were answered, there are too many at once")

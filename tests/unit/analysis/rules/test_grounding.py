@@ -125,7 +125,6 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:１５ on ٢٠٢٦-٠٨-١٤.", "fails"),
         ("Write to Desk@Ferry.example.", "Write to help@ferry.example.", "suspect"),
         ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777.", "suspect"),
-        ("See https://ferry.example/s?id=LH-1315&max=150", "See https://ferry.example/s?id=LH-1315&max=190", "suspect"),
         ("It calls at 11 ports.", "It calls at 13 ports.", "suspect"),
         ("A-4471 is yours.", "A-4472 is yours.", "fails"),
     ],

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats import quantiles
-from pandaeval_collector.analysis.stats.pass_k import MODES, bounds, interval, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import MODES
 from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 from pandaeval_collector.stats import assessment, pass_at_k, pass_pow_k
+from pandaeval_lab.passk.suite import bounds, interval, suite_pass_at_k, suite_pass_pow_k
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
 

@@ -14,6 +14,8 @@ import pytest
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -421,11 +423,19 @@ class TestJudged:
         async def settle(decide: Callable[[], Conclusion]) -> None:
             store.commit(decide().changes).result()
 
+        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
             await Runner(
                 store,
-                Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry()),
+                Attempts(
+                    store,
+                    line.scores,
+                    evaluator,
+                    desk,
+                    FiledHere(line, settle),
+                    Telemetry(),
+                ),
             ).drain()
         said = [orjson.loads(row.body) for row in store.reads.results_after(0)]
         assert [(each["metric"], each["session_id"]) for each in said] == [

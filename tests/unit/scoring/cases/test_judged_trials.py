@@ -13,7 +13,7 @@ from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_lab.cases import Case, Suite, Trial
 from pandaeval_lab.cases.grading import TrialGrader
-from pandaeval_lab.replay.trial_judge import TrialJudge
+from pandaeval_lab.replay.trial_grading import TrialJudge
 from pandaeval_otel.model import ToolCall, Trace, Turn
 from support.asked import Memory, ScriptedCaller
 

@@ -15,9 +15,10 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.labels import rates as rates_module
 from pandaeval_collector.labels.queue import draw
-from pandaeval_collector.labels.rates import OTHER, pass_rates, weights
+from pandaeval_collector.labels.rates import OTHER, pass_rates
 from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_lab.labels.calibration import weights
 from pandaeval_otel.wire.labels import HumanLabel
 from support.doors import until
 from support.judged_store import METRIC, filled, flattered, judged_row, unit
@@ -201,4 +202,4 @@ def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> N
     before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
     assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
-    assert list(store.reads.series_names()) == []
+    assert list(store.reads.tally.names()) == []

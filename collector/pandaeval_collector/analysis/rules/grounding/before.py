@@ -18,7 +18,7 @@ from typing import Any
 
 import zstandard
 
-from pandaeval_otel.model import Kind, Message, Span, Trace
+from pandaeval_otel.model import Kind, Message, Trace
 from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
@@ -61,7 +61,10 @@ def pack(trace: Trace) -> bytes:
     """Packs what the trace leaves for the grounding of later ones."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
-    for who, value in _told(trace):
+    told = [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
+    for who, value in [*((who, value) for _, who, value in held(trace)), *told]:
+        if not value:
+            continue
         spelled = _text(value) if type(value) is str else _json(value)
         if len(spelled) > left:
             value = _PLAIN_WORDS.sub("", "\n".join(leaves(value)))
@@ -69,7 +72,7 @@ def pack(trace: Trace) -> bytes:
         if len(spelled) > left:
             is_cut = True
             continue
-        if value and (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
+        if (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
             kept[entry] = None
             left -= len(spelled)
     why = not_captured(trace) or (_MORE if is_cut else None)
@@ -94,18 +97,21 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     return Before(found, missing, responses, first=not packed, instructed=is_instructed)
 
 
-def _told(trace: Trace) -> list[tuple[str, Any]]:
-    told: list[tuple[str, Any]] = [(USER, trace.input), *((USER, turn.user) for turn in trace.turns)]
+def held(trace: Trace) -> Iterator[tuple[int, str, Any]]:
+    """Yields what was said to the agent and found in this trace, each with its time."""
+    yield 0, USER, trace.input
+    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+    for turn in trace.turns:
+        yield starts.get(turn.span_id, 0), USER, turn.user
     for call in trace.tool_calls:
-        told.append((CALL, call.arguments))
+        yield call.start_ns, CALL, call.arguments
         if call.has_result:
-            told.append((RESULT, call.result))
+            yield call.end_ns, RESULT, call.result
     for span in trace.spans:
-        told.append((RESULT, list(span.documents or ())))
+        if span.documents:
+            yield span.end_ns, RESULT, list(span.documents)
         if span.kind is Kind.RETRIEVAL and span.result is not None:
-            told.append((RESULT, span.result.value))
-    told += [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
-    return [(who, value) for who, value in told if value]
+            yield span.end_ns, RESULT, span.result.value
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
@@ -124,16 +130,13 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
         return BEFORE
     if earlier is not None and not earlier.first:
         return None if shown and earlier.hidden == BEFORE else earlier.hidden
-    models = [span for span in trace.spans if span.kind is Kind.LLM]
-    if not (trace.session_id is not None or trace.continues) or not models or _whole(models[0]):
+    first = next((span for span in trace.spans if span.kind is Kind.LLM), None)
+    if first is None or not (trace.session_id is not None or trace.continues):
         return None
-    begins = [message.role for message in models[0].input or ()][:1] == ["user"]
-    return None if earlier is not None and begins else BEFORE
-
-
-def _whole(first: Span) -> bool:
-    """Returns whether the first call shows instructions or history, as it does for conversations captured whole."""
-    return bool(first.system) or any(message.role in ("system", "assistant") for message in first.input or ())
+    roles = [message.role for message in first.input or ()]
+    if first.system or "system" in roles or "assistant" in roles:  # as of a conversation that was captured whole
+        return None
+    return None if earlier is not None and roles[:1] == ["user"] else BEFORE
 
 
 def not_captured(trace: Trace) -> str | None:

@@ -14,22 +14,7 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import leaves
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
-from pandaeval_collector.analysis.rules.grounding.values import (
-    ADDRESS,
-    AMOUNT,
-    DATE,
-    DURATION,
-    IDENTIFIER,
-    NUMBER,
-    ORDINAL,
-    PERCENTAGE,
-    TIME,
-    URL,
-    Value,
-    fold,
-    scan,
-    squeezed,
-)
+from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
@@ -45,6 +30,8 @@ _MADE_BY_AGENT = lazily(
 )
 """Arguments whose values the agent chooses."""
 _IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|number|sku|iban|account)$|Ids?$")
+_CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
+"""Fenced code, names in backticks and data in URLs: no claims."""
 _EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
 _FLAG = re.compile(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]$|[\\/]$")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
@@ -92,7 +79,7 @@ _TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?
 however it is stated (was charged, I have issued)."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
     agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
@@ -147,7 +134,7 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
 
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     """Yields the values that a folded answer states."""
-    prose = _without_code(text)
+    prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     ends = [match.start() for match in SENTENCE.finditer(prose)]
     for value in scan(prose):
         if not specific(value):
@@ -162,46 +149,18 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
             yield claim
 
 
-def _without_code(text: str) -> str:
-    """Returns the text with blanks in place of fenced code, names in backticks and data in URLs."""
-    for opening, closing, of_a_line in (("```", "```", False), ("`", "`", True), ("data:image/", None, True)):
-        at = text.find(opening)
-        parts: list[str] = []
-        done = 0
-        while at >= 0:
-            begin = at + len(opening)
-            end = _end_of_word(text, begin) if closing is None else text.find(closing, begin)
-            line = text.find("\n", begin) if of_a_line else -1
-            if end < 0 and not of_a_line:
-                end = len(text)
-            elif end < 0 or (0 <= line < end):
-                at = text.find(opening, begin)
-                continue
-            end += len(closing or "")
-            parts += [text[done:at], " " * (end - at)]
-            done = end
-            at = text.find(opening, end)
-        text = "".join([*parts, text[done:]])[: len(text)] if parts else text
-    return text
-
-
-def _end_of_word(text: str, at: int) -> int:
-    match = re.compile(r"[\s)\"'>]").search(text, at)
-    return match.start() if match is not None else len(text)
-
-
 def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
-    if value.kind not in (IDENTIFIER, AMOUNT, DATE) and text.startswith("#", line):
+    if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
         return True
     before = text[max(line, value.start - 24) : value.start]
     if _EXAMPLE.search(before) is not None:
         return True
-    if value.kind in (IDENTIFIER, NUMBER):
+    if value.kind in ("identifier", "number"):
         return _FLAG.search(before) is not None or _FILE.match(text, value.end) is not None
-    return value.kind in (TIME, DURATION) and _PROPOSED.search(claim.before) is not None
+    return value.kind in ("time", "duration") and _PROPOSED.search(claim.before) is not None
 
 
 def _reports(claim: Claim) -> bool:
@@ -209,7 +168,7 @@ def _reports(claim: Claim) -> bool:
     before = claim.before
     if _ABOUT.search(before[-16:]) is not None or _GENERAL.search(claim.sentence) is not None:
         return False
-    return claim.value.kind == IDENTIFIER or _PROPOSED.search(before) is None
+    return claim.value.kind == "identifier" or _PROPOSED.search(before) is None
 
 
 def of_case(claim: Claim) -> bool:
@@ -219,7 +178,7 @@ def of_case(claim: Claim) -> bool:
 
 def is_priced(claim: Claim) -> bool:
     """Returns whether an amount stands behind the name of something that is looked up: "Price: $40"."""
-    return claim.value.kind == AMOUNT and _PRICE.search(claim.before) is not None
+    return claim.value.kind == "amount" and _PRICE.search(claim.before) is not None
 
 
 def of_the_rules(claim: Claim) -> bool:
@@ -228,9 +187,9 @@ def of_the_rules(claim: Claim) -> bool:
     if claim.key:
         return False
     before, after = claim.before, claim.after
-    if claim.value.kind in (DATE, TIME):
+    if claim.value.kind in ("date", "time"):
         return _TODAY.search(before) is not None
-    if claim.value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
+    if claim.value.kind not in ("amount", "percentage", "duration", "number"):
         return False
     if _OF_NOW.match(after) is not None or _DONE_BEFORE.search(before) is not None:
         return False
@@ -246,19 +205,19 @@ def of_the_rules(claim: Claim) -> bool:
 def specific(value: Value) -> bool:
     """Returns whether a value says something that could be made up: not a single digit, zero or the well-known address
     of a site."""
-    if value.kind == URL:
+    if value.kind == "url":
         _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
-    if value.kind == IDENTIFIER:
+    if value.kind == "identifier":
         return _PLACEHOLDER.search(str(value.keys[0])) is None
-    if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
+    if value.kind in ("amount", "number", "percentage"):
         digits = sum(map(str.isdigit, value.text))
         return (
             value.number != 0
             and value.unit != ORDINAL
-            and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
+            and (value.kind == "amount" or (digits >= 2 and value.number != 100))
         )
-    return value.kind in (DATE, TIME, ADDRESS) or sum(map(str.isdigit, value.text)) >= 2
+    return value.kind in ("date", "time", "address") or sum(map(str.isdigit, value.text)) >= 2
 
 
 @once_a_trace
@@ -281,19 +240,13 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
             if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) or not 0 < len(text) <= _LONGEST_ARGUMENT:
                 continue
             for value in scan(text):
-                if value.kind == NUMBER and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
-                    value.kind, value.keys = IDENTIFIER, (text, *value.keys)
-                if value.kind == IDENTIFIER and value.text == text and specific(value):
+                if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
+                    value.kind, value.keys = "identifier", (text, *value.keys)
+                if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    yield Claim(
-                        value, moment(call.start_ns), call.span_id, around, "", 0, key, True, _accepted(value, call)
-                    )
-
-
-def _accepted(value: Value, call: ToolCall) -> bool:
-    if not call.has_result or failed(call):
-        return False
-    return any(str(value.keys[0]) in squeezed(fold(text)) for text in leaves(call.result))
+                    results = leaves(call.result) if call.has_result and not failed(call) else ()
+                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

@@ -16,23 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.before import CALL, RESULT, TOLD, USER, parsed
-from pandaeval_collector.analysis.rules.grounding.values import (
-    AMOUNT,
-    DATE,
-    DURATION,
-    IDENTIFIER,
-    NUMBER,
-    ORDINAL,
-    PERCENTAGE,
-    TIME,
-    Value,
-    fold,
-    scan,
-    shape,
-    squeezed,
-)
-from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text, ToolResponse, Trace
+from pandaeval_collector.analysis.rules.grounding.before import CALL, RESULT, TOLD, USER, held, parsed
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
+from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
 
 INSTRUCTIONS = "instructions"
 """Whose a value is, besides those of :mod:`.before`: instructions, definitions of tools, attributes of spans."""
@@ -52,17 +38,22 @@ _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
 )
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
-_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lbs|km|miles|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|days|hours|minutes|mins|seconds)$")
-_MINUTES_OF = {
-    "minutes": 1.0,
-    "mins": 1.0,
-    "hours": 60.0,
-    "hour": 60.0,
-    "seconds": 1 / 60,
-    "day": 1440.0,
-    "days": 1440.0,
-}
+_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|day|hour|minute|min|second)s?$")
 _MONEY_KEYS = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
+_SIZES = (
+    {"ms": 1 / 60_000, "second": 1 / 60, "sec": 1 / 60, "s": 1 / 60, "minute": 1.0, "min": 1.0, "hour": 60.0,
+     "day": 1440.0, "week": 10_080.0, "month": 43_800.0, "year": 525_600.0},
+    {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
+    {"g": 1.0, "kg": 1e3, "lb": 453.592},
+    {"m": 1.0, "km": 1e3, "ft": 0.3048, "mile": 1609.34},
+    {"km/h": 1.0, "kmh": 1.0, "mph": 1.60934},
+    {"c": 1.0, "f": 5 / 9},
+)  # fmt: skip
+"""Units of time (in minutes), data, weight, length, speed and heat, which measure the same and can be converted."""
+SIZES_WITH = {unit: sizes for sizes in _SIZES for unit in sizes}
+MINUTES = _SIZES[0]
+_COUNT = "count"
+"""The unit of how many members a list or object has."""
 _SMALL = 31
 _WORDS = re.compile(r"[^\W\d_]+")
 NUMBER_OF = {
@@ -94,23 +85,19 @@ class Group:
 
 @dataclass(slots=True)
 class Content:
-    """What one text or JSON value holds. ``numbers``: sorted, of every kind, each with its units in ``units``;
-    ``tails``: digits that identifiers end with; ``objects``: the fields of JSON objects, by their path of keys."""
+    """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
+    ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``objects``: the fields of JSON objects by their path of keys, and the texts among them, which may be names."""
 
     text: str = ""
     keys: set[str] = field(default_factory=set)
-    tails: set[str] = field(default_factory=set)
-    shapes: set[str] = field(default_factory=set)
-    ordinals: set[float] = field(default_factory=set)
+    forms: set[str] = field(default_factory=set)
     units: dict[float, set[str]] = field(default_factory=dict)
     days: set[float] = field(default_factory=set)
     times: set[float] = field(default_factory=set)
     durations: set[float] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
-    counts: set[float] = field(default_factory=set)
     groups: list[Group] = field(default_factory=list)
-    objects: list[dict[str, Value]] = field(default_factory=list)
-    names: list[set[str]] = field(default_factory=list)
+    objects: list[tuple[dict[str, Value], set[str]]] = field(default_factory=list)
     numbers: list[float] = field(default_factory=list)
     _squeezed: str | None = None
 
@@ -121,38 +108,32 @@ class Content:
             self._squeezed = squeezed(self.text)
         return self._squeezed
 
+    def number(self, number: float, unit: str = "") -> None:
+        """Adds a number."""
+        self.units.setdefault(number, set()).add(unit)
+
     def take(self, value: Value) -> None:
         """Adds a value."""
-        self.kinds.add(value.kind)
-        keys = value.keys
-        if value.kind == DATE:
-            self.days.update(keys)  # type: ignore[arg-type]
-            return
-        if value.kind == TIME:
-            self.times.update(keys)  # type: ignore[arg-type]
-            return
-        if value.unit == ORDINAL:
-            self.ordinals.update(keys)  # type: ignore[arg-type]
-            return
-        if value.kind == DURATION:
-            self.durations.update(keys)  # type: ignore[arg-type]
-        for key in keys:
+        self.forms.add(form(value))
+        for key in value.keys:
             if isinstance(key, str):
                 self.keys.add(key)
-                if value.kind == IDENTIFIER:
-                    self.shapes.add(shape(key))
-                    tail = key[len(key.rstrip("0123456789")) :]
-                    self.tails.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
-            elif value.kind != DURATION:
-                self.units.setdefault(key, set()).add(value.unit)
-        if value.kind == PERCENTAGE:
-            self.units.setdefault(value.number / 100, set()).add("")
-        if value.kind == NUMBER and " " in value.text:  # two numbers side by side, or blanks between groups
+                tail = key[len(key.rstrip("0123456789")) :] if value.kind == "identifier" else ""
+                self.keys.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
+            elif value.kind == "date":
+                self.days.add(key)
+            elif value.kind == "time":
+                self.times.add(key)
+            elif value.kind != "duration":
+                self.number(key, value.unit)
+        if value.unit in MINUTES:
+            self.durations.add(value.number * MINUTES[value.unit])
+        elif value.kind == "percentage":
+            self.number(value.number / 100)
+        elif value.kind == "number" and " " in value.text:  # two numbers side by side, or blanks between groups
             for part in value.text.split():
                 if part.isdigit():
-                    self.units.setdefault(float(part), set()).add("")
-        if value.unit in _MINUTES_OF:
-            self.durations.add(value.number * _MINUTES_OF[value.unit])
+                    self.number(float(part))
 
 
 class _Reader:
@@ -188,7 +169,7 @@ class _Reader:
         self._texts.append(text)
         if " " in text:
             for word in NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
-                self.content.units.setdefault(NUMBER_OF[word], set()).add("")
+                self.content.number(NUMBER_OF[word])
         if _DIGIT.search(text) is None:
             return []
         values = scan(text)
@@ -214,38 +195,33 @@ class _Reader:
             number = float(text)
         except ValueError:
             return []
-        unit = match[1] if (match := _OF_KEY.search(key.rpartition(".")[2].lower())) else ""
+        name = key.rpartition(".")[2].lower()
+        unit = match[1] if (match := _OF_KEY.search(name)) is not None else ""
         digits = text.lstrip("-")
-        named = number.is_integer() and len(digits) >= 6 and digits.isdigit() and not _WORTH.search(key.lower())
-        kind = AMOUNT if unit in _MONEY_KEYS or _WORTH.search(key.lower()) else IDENTIFIER if named else NUMBER
-        unit = "" if kind == AMOUNT and unit not in _MONEY_KEYS else unit
-        keys = (digits, abs(number)) if named else (abs(number),)
-        value = Value(kind, text, 0, keys, 1.0, _MONEY_KEYS.get(unit, unit.removesuffix("s")))
-        if unit in _MINUTES_OF:
-            self.content.durations.add(number * _MINUTES_OF[unit])
+        if unit in _MONEY_KEYS or _WORTH.search(key.lower()):
+            value = Value("amount", text, 0, (abs(number),), 1.0, _MONEY_KEYS.get(unit, ""))
+        elif number.is_integer() and len(digits) >= 6 and digits.isdigit():
+            value = Value("identifier", text, 0, (digits, abs(number)), 1.0, unit)
+        else:
+            value = Value("number", text, 0, (abs(number),), 1.0, unit)
         self.content.take(value)
         return [(key, value)]
 
     def _object(self, value: dict[Any, Any], key: str, depth: int) -> list[tuple[str, Value]]:
         own: list[tuple[str, Value]] = []
-        self._length(value)
+        self.content.number(float(len(value)), _COUNT)
         for name, item in value.items():
-            self._texts.append(str(name))
-            if _DIGIT.search(str(name)) is not None:
-                for each in scan(fold(str(name))):
-                    self.content.take(each)
+            self._text(str(name), "")
             own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
         if len(self.content.objects) < _MOST_GROUPS:
             begin = len(key) + 1 if key else 0
-            self.content.objects.append({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]})
-            self.content.names.append(
-                {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
-            )
+            names = {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
+            self.content.objects.append(({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]}, names))
         self._group(own)
         return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
 
     def _list(self, value: Sequence[Any], key: str, depth: int) -> list[tuple[str, Value]]:
-        length = self._length(value)
+        self.content.number(float(len(value)), _COUNT)
         columns: dict[str, list[tuple[str, Value]]] = {}
         for item in value:
             for name, each in self._any(item, key, depth - 1):
@@ -253,26 +229,25 @@ class _Reader:
         totals: list[tuple[str, Value]] = []
         for name, column in columns.items():
             self._group(column)
-            worth = [each.number for _, each in column if each.kind in (AMOUNT, NUMBER)]
+            worth = [each.number for _, each in column if each.kind in ("amount", "number")]
             if len(worth) == len(column) > 0 and not _COUNTS.search(name.lower()):
-                totals.append((name, Value(AMOUNT, "", 0, (sum(worth),))))
-        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value(NUMBER, "", 0, (float(length),)))]
-
-    def _length(self, value: Sequence[Any] | dict[Any, Any]) -> int:
-        self.content.counts.add(float(len(value)))
-        return len(value)
+                totals.append((name, Value("amount", "", 0, (sum(worth),))))
+        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value("number", "", 0, (float(len(value)),)))]
 
     def _group(self, members: Iterable[tuple[str, Value]]) -> None:
         """Notes which numbers belong together."""
         worth: set[float] = set()
         counts: set[float] = set()
         for key, value in members:
-            if value.kind not in (AMOUNT, NUMBER, PERCENTAGE, DURATION) or not value.number:
+            if value.kind not in ("amount", "number", "percentage", "duration") or not value.number:
                 continue
-            number, name = value.number, key.lower()
-            is_count = _COUNTS.search(name) is not None and _WORTH.search(name) is None
-            is_count = is_count or value.kind in (PERCENTAGE, DURATION) or (value.kind == NUMBER and is_small(number))
-            (counts if is_count and value.kind != AMOUNT else worth).add(number)
+            name = key.lower()
+            is_count = value.kind != "amount" and (
+                value.kind in ("percentage", "duration")
+                or (value.kind == "number" and is_small(value.number))
+                or (_COUNTS.search(name) is not None and _WORTH.search(name) is None)
+            )
+            (counts if is_count else worth).add(value.number)
         if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.content.groups) < _MOST_GROUPS:
             self.content.groups.append(Group(frozenset(worth), frozenset(counts)))
 
@@ -366,10 +341,10 @@ class Known:
         """Returns whether a value stands in the evidence to the letter, and not within a longer one: most do, and to
         see that takes no reading. A short number may be anything."""
         wanted = value.text
-        if value.kind in (AMOUNT, PERCENTAGE) or (value.kind == NUMBER and not value.unit):
+        if value.kind in ("amount", "percentage") or (value.kind == "number" and not value.unit):
             match = _PLAIN_NUMBER.search(wanted)
             wanted = match[0] if match is not None and not wanted[match.end() : match.end() + 1].isalnum() else ""
-            if sum(map(str.isdigit, wanted)) < (_LEAST_DIGITS if value.kind == AMOUNT else 2):
+            if sum(map(str.isdigit, wanted)) < (_LEAST_DIGITS if value.kind == "amount" else 2):
                 return False
             plain = f"{value.number:.12g}" if value.keys[0] == value.number else wanted
             if plain != wanted and len(plain) > 2 and self._has_text(plain, at):
@@ -426,25 +401,14 @@ def _free(text: str, place: int, step: int) -> bool:
     return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()
 
 
-_FAMILIES = tuple(
-    frozenset(units.split())
-    for units in (
-        "f c",
-        "mph km/h kmh",
-        "km mile m ft",
-        "kg lb g",
-        "kb mb gb tb",
-        "day week month year hour minute second",
-    )
-)
-
-
 def _fits(unit: str, other: str, money: bool) -> bool:
+    """Returns whether a number of evidence in the unit ``other`` may be one that is stated in ``unit``."""
     if unit == other or not other:
         return True
-    if money or other in ("$", "¥") or other.isupper():
-        return not unit and (other in ("$", "¥") or other.isupper())
-    return not unit or not any(unit in family and other in family for family in _FAMILIES)
+    is_currency = other in ("$", "¥") or other.isupper()
+    if money or is_currency:
+        return not unit and is_currency
+    return not unit or other not in SIZES_WITH.get(unit, ())
 
 
 def moment(at_ns: int, who: str = RESULT) -> int:
@@ -454,22 +418,16 @@ def moment(at_ns: int, who: str = RESULT) -> int:
 
 def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
-    dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
-    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
-    dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
+    dated: list[tuple[int, str, Any]] = [*held(trace)]
     dated.extend((0, INSTRUCTIONS, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
     seen: set[int] = set()
     shown: tuple[Message, ...] = ()
     for span in trace.spans:
-        dated.extend(_of_span(span))
+        dated.extend((0, INSTRUCTIONS, value) for value in (span.system, *span.attributes.values()))
         if span.input and span.kind is not Kind.TOOL:
             begin = len(shown) if span.input[: len(shown)] == shown else 0
             dated.extend(_of_messages(span.input, begin, span.start_ns, seen))
             shown = span.input
-    for call in trace.tool_calls:
-        dated.append((call.start_ns, CALL, call.arguments))
-        if call.has_result:
-            dated.append((call.end_ns, RESULT, call.result))
     dated.sort(key=lambda each: moment(each[0], each[1]))
     found = Known()
     for who, value in earlier:
@@ -477,17 +435,6 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
     for at, who, value in dated:
         found.add(who, moment(at, who), value)
     return found
-
-
-def _of_span(span: Span) -> Iterator[tuple[int, str, Any]]:
-    if span.system:
-        yield 0, INSTRUCTIONS, span.system
-    if span.documents:
-        yield span.end_ns, RESULT, list(span.documents)
-    if span.kind is Kind.RETRIEVAL and span.result is not None:
-        yield span.end_ns, RESULT, span.result.value
-    for value in span.attributes.values():
-        yield 0, INSTRUCTIONS, value
 
 
 def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, str, Any]]:

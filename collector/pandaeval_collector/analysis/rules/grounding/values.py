@@ -10,23 +10,23 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-IDENTIFIER, AMOUNT, NUMBER, PERCENTAGE = "identifier", "amount", "number", "percentage"
+Kind = Literal["identifier", "amount", "number", "percentage", "date", "time", "duration", "address", "url"]
 ORDINAL = "th"
 """The unit of a number that numbers something: 3rd."""
-DATE, TIME, DURATION, ADDRESS, URL = "date", "time", "duration", "address", "url"
 
 
 @dataclass(slots=True)
 class Value:
     """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
     likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number,
-    the currency of an amount; ``""``: none is named."""
+    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number
+    or duration, the currency of an amount; ``""``: none is named."""
 
-    kind: str
+    kind: Kind
     text: str
     start: int
     keys: tuple[float | str, ...]
@@ -37,6 +37,11 @@ class Value:
     def end(self) -> int:
         """The position behind the value."""
         return self.start + len(self.text)
+
+    @property
+    def sign(self) -> tuple[str, float | str]:
+        """What it is: its kind and likeliest reading."""
+        return self.kind, self.keys[0]
 
     @property
     def number(self) -> float:
@@ -133,15 +138,17 @@ def _dates(text: str) -> tuple[float, ...]:
     else:
         year = numbers[2] if numbers[2] > 99 else 2000 + numbers[2]
         found = [(year, numbers[1], numbers[0]), (year, numbers[0], numbers[1])]
-    return tuple(dict.fromkeys(float(y * 10000 + m * 100 + d) for y, m, d in found if _is_day(y or 2024, m, d)))
+    days = dict.fromkeys(float(year * 10000 + month * 100 + day) for year, month, day in found)
+    return tuple(day for day in days if ordinal(day if day >= 10000 else 2024_0000 + day) is not None)
 
 
-def _is_day(year: int, month: int, day: int) -> bool:
+def ordinal(day: float) -> int | None:
+    """Returns the days since the year 1; ``None`` for no day, or one without a year."""
+    year, rest = divmod(int(day), 10000)
     try:
-        date(year, month, day)
+        return date(year, rest // 100, rest % 100).toordinal()
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _times(text: str) -> tuple[float, ...]:
@@ -190,23 +197,23 @@ _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_SIGNS = {"$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₫": "VND",
-          "฿": "THB", "₴": "UAH", "₪": "ILS"}  # fmt: skip
+_SIGNS = "$€£¥₹₩₽₺₫฿₴₪"
 _CODES = (
     "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
 )
-_SIGN = rf"(?:R\$|US\$|[{''.join(_SIGNS)}])"
+_SIGN = rf"(?:R\$|US\$|[{_SIGNS}])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
 _CURRENCY = re.compile(rf"\b(?:{_CODES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
-_DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
 _CURRENCY_OF = {
-    **dict.fromkeys(("euro", "euros"), "EUR"),
-    **dict.fromkeys(("pound", "pounds"), "GBP"),
-    **dict.fromkeys(("yen", "yuan", "jpy", "cny", "rmb", "円", "元"), "¥"),
-    **dict.fromkeys(("rupee", "rupees"), "INR"),
-    "원": "KRW",
-}
+    spelling: currency
+    for currency, spellings in {
+        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
+        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
+        "THB": "฿", "UAH": "₴", "ILS": "₪",
+    }.items()
+    for spelling in spellings.split()
+}  # fmt: skip
 _SHORT_UNITS = (
     r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
@@ -267,7 +274,7 @@ _ALTERNATIVES = {
 _VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()))
 _ADDRESSES = lazily(
     r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
-    r"|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
+    r"|(?P<address>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
     0,
 )
 _TECHNICAL = (
@@ -303,7 +310,7 @@ def scan(text: str) -> list[Value]:
             _scan_into(text, done, match.start(), found)
             written = match[0].rstrip(".,;:!?*_")
             found.append(
-                Value(URL if match.lastgroup == "url" else ADDRESS, written, match.start(), (squeezed(written),))
+                Value("url" if match.lastgroup == "url" else "address", written, match.start(), (squeezed(written),))
             )
             done = match.end()
     _scan_into(text, done, len(text), found)
@@ -369,45 +376,39 @@ def _prefixed(text: str, done: int, start: int) -> int:
 
 
 def _read(kind: str, text: str, start: int) -> Value | None:
-    if kind == "date":
-        return Value(DATE, text, start, _dates(text)) if _dates(text) else None
-    if kind == "time":
-        return Value(TIME, text, start, _times(text)) if _times(text) else None
-    if kind == "duration":
-        return Value(DURATION, text, start, (_duration(text),))
-    if kind in ("uuid", "phone"):
-        return Value(IDENTIFIER, text, start, (squeezed(text),))
-    if kind == "identifier":
-        return Value(IDENTIFIER, text, start, (squeezed(text),)) if _names_something(text) else None
+    match kind:
+        case "date":
+            return Value("date", text, start, days) if (days := _dates(text)) else None
+        case "time":
+            return Value("time", text, start, times) if (times := _times(text)) else None
+        case "duration":
+            return Value("duration", text, start, (_duration(text),), 1.0, "minute")
+        case "uuid" | "phone" | "identifier":
+            is_name = kind != "identifier" or _names_something(text)
+            return Value("identifier", text, start, (squeezed(text),)) if is_name else None
     first = _FIRST_DIGIT.search(text)
-    if kind == "skip" or first is None:
+    numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
+    if kind == "skip" or not numbers:
         return None
-    numbers, step = readings(text[first.start() :])
     if kind == "amount":
-        return Value(AMOUNT, text, start, numbers, step, currency(text)) if numbers else None
+        return Value("amount", text, start, numbers, step, currency(text))
     if kind == "percentage":
-        return Value(PERCENTAGE, text, start, numbers, step, "%") if numbers else None
+        return Value("percentage", text, start, numbers, step, "%")
     if kind == "measured":
         digits = _PARTS.match(text)
         unit = text[digits.end(1) :].strip(" -°").casefold() if digits else ""
         if unit in ("st", "nd", "rd", "th"):
-            return Value(NUMBER, text, start, numbers[:1], 1.0, ORDINAL)
-        if not numbers:
-            return None
-        return Value(NUMBER, text, start, numbers, step, unit.removesuffix("s") or unit)
+            return Value("number", text, start, numbers[:1], 1.0, ORDINAL)
+        return Value("number", text, start, numbers, step, unit.removesuffix("s") or unit)
     if text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
-        return Value(IDENTIFIER, text, start, (text, *numbers), step)
-    return Value(NUMBER, text, start, numbers, step) if numbers else None
+        return Value("identifier", text, start, (text, *numbers), step)
+    return Value("number", text, start, numbers, step)
 
 
 def currency(text: str) -> str:
     """Returns the currency that an amount names: a code, ``$`` for any dollar, ``¥`` for yen and yuan."""
-    for word in _CURRENCY.findall(text):
-        folded = word.casefold()
-        if "$" in word or folded in _DOLLARS:
-            return "$"
-        return _CURRENCY_OF.get(folded) or _SIGNS.get(word) or word.upper()
-    return ""
+    match = _CURRENCY.search(text)
+    return _CURRENCY_OF.get(match[0].casefold(), match[0].upper()) if match is not None else ""
 
 
 def _names_something(text: str) -> bool:
@@ -418,7 +419,11 @@ def _names_something(text: str) -> bool:
     return digits >= 2 and _IDIOM.match(text) is None
 
 
-def shape(key: str) -> str:
-    """Returns the form of an identifier: whether it is letters before digits or a mixture, and how long it is."""
+def form(value: Value) -> str:
+    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
+    long it is."""
+    if value.kind != "identifier":
+        return value.kind
+    key = str(value.keys[0])
     runs = _RUN.findall(key)
     return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"

@@ -1,0 +1,48 @@
+"""The judge that a command asks while its user waits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.config import Config, secret
+from pandaeval_collector.jobs.setup import check_installed
+from pandaeval_collector.runs.judges import OwnJudge, RunJudge, hasty
+from pandaeval_collector.runs.settings import judge as judge_settings
+from pandaeval_collector.store import Store
+from pandaeval_lab.cli._names import config_with_trials
+
+
+def settings_of(path: Path | None, model: str | None) -> Config:
+    """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
+    given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
+    if given.judge.model is None:
+        raise UserError("name a model with --model, or set judge.model")
+    check_installed()
+    secret(given.judge.api_key_env, os.environ)
+    return given
+
+
+@asynccontextmanager
+async def judge_of(settings: Config, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
+    """Opens the configured judge on a temporary store. Raises ``CallFailedError`` where its process does not start."""
+    configured = judge_settings(settings)
+    assert configured is not None, "settings_of saw to it"
+    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
+        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
+        judge = OwnJudge(store, hasty(configured), environ)
+        try:
+            await judge.prices()
+            yield judge
+        finally:
+            await judge.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            store.close()

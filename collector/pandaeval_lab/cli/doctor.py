@@ -1,0 +1,337 @@
+"""``pandaeval doctor``: looks at an installation, its store, its collector and what they need, and says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import orjson
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.version import release
+from pandaeval_collector.cli._config import (
+    StoreFolder,
+    given,
+    judge_notes,
+    opened_folder,
+    resolve_config,
+    start_problems,
+    unwritable,
+)
+from pandaeval_collector.cli._output import console, many, progress, safe
+from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.config import Config, Resolved, check_machine
+from pandaeval_collector.store import StoreVersionError
+from pandaeval_collector.store.checking import CURES, damages
+from pandaeval_collector.store.connection import FILE_NAME
+
+
+def doctor(
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
+    ] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Check each row of a large store too, as `pandaeval store verify` does.")
+    ] = False,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    store: StoreFolder = None,
+) -> None:
+    """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if
+    something is wrong.
+
+    Each finding says what to do about it. Nothing is changed, and no model is asked.
+    """
+    try:
+        resolved = resolve_config(config, given(store))
+    except UserError as error:
+        found = [
+            _wrong("configuration", line, "put it right in the file or variable that it names")
+            for line in str(error).splitlines()
+        ]
+    else:
+        with progress(console(stderr=True), "checking the store") as told:
+            found = list(examine(resolved, os.environ, deep, told))
+    if as_json or format_ == "json":
+        write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
+    else:
+        for each in found:
+            typer.echo(f"{each.state:<5}  {each.area}: {safe(each.what)}")
+            if each.cure:
+                typer.echo(f"       {safe(each.cure)}")
+        wrong = sum(each.state == "wrong" for each in found)
+        verb = "is" if wrong == 1 else "are"
+        typer.echo(f"{many(wrong, 'thing')} {verb} wrong" if wrong else "nothing is wrong")
+    if any(each.state == "wrong" for each in found):
+        raise typer.Exit(1)
+
+
+# The addresses that a configuration sends to, and whether anybody takes a connection there.
+_KEYS = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
+_PORTS = {"http": 80, "https": 443}
+
+
+def places(config: Config) -> Iterator[tuple[str, str, str]]:
+    """Yields area, key and ``host:port`` of each address that is configured."""
+    for key, value in _leaves(config.model_dump(mode="json"), ""):
+        name = key.rpartition(".")[2]
+        if not isinstance(value, str) or not value or not _KEYS.search(name):
+            continue
+        area = "judge" if key.startswith("judge.") else "sinks"
+        for each in value.split(","):
+            if where := _address(each.strip()):
+                yield area, key, where
+
+
+def setting(config: Config, key: str) -> Any:
+    """Returns one configured value, even of an installed package's section; ``None`` where there is none."""
+    return dict(_leaves(config.model_dump(mode="json"), "")).get(key)
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _leaves(each, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(each, key)
+    else:
+        yield key, value
+
+
+def _address(value: str) -> str:
+    try:
+        parts = urlsplit(value if "//" in value else f"//{value}")
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return ""
+    return f"{parts.hostname}:{port}" if parts.hostname and port else ""
+
+
+def reach(where: str, timeout: float) -> str:
+    """Returns why no connection to ``host:port`` can be opened; empty where one can. Sends nothing."""
+    host, _, port = where.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout):
+            return ""
+    except OSError as error:
+        return str(error.strerror or error)
+
+
+Told = Callable[[int, int], None]
+_TIMEOUT_S = 3.0
+_DEEP_BYTES = 256 << 20
+_BACK_S = 60.0
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One finding. ``state``: a ``note`` is worth knowing and does not fail the command; ``cure``: what to do."""
+
+    area: str
+    state: Literal["ok", "note", "wrong"]
+    what: str
+    cure: str = ""
+
+
+def _wrong(area: str, what: str, cure: str) -> Diagnosis:
+    return Diagnosis(area, "wrong", what, cure)
+
+
+def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: Told) -> Iterator[Diagnosis]:
+    """Yields all findings, area by area. ``deep``: read each row of the store, whatever its size."""
+    config = resolved.config
+    yield from _versions()
+    yield from _configuration(resolved, environ)
+    folder = Path(config.store.path)
+    yield from _collector(config)
+    yield from _store(folder, config.store.max_bytes, deep, told)
+    yield from _places(config)
+
+
+def _versions() -> Iterator[Diagnosis]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Diagnosis("versions", "ok", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")
+    try:
+        ours, other = version("pandaeval-collector"), version("pandaeval-otel")
+    except PackageNotFoundError:
+        return
+    if ours != other:
+        yield _wrong(
+            "versions",
+            f"pandaeval-collector {ours} runs with pandaeval-otel {other}",
+            "install both in the same version",
+        )
+
+
+def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
+    held = resolved.config
+    refused = [*check_machine(held, environ), *start_problems(held)]
+    for problem in resolved.located(refused):
+        yield _wrong("configuration", str(problem), "a start refuses this: set or install what is missing")
+    for problem in resolved.located([*judge_notes(held, environ)]):
+        yield Diagnosis("configuration", "note", str(problem))
+    if not refused:
+        yield Diagnosis("configuration", "ok", "a collector would start with it")
+
+
+# -- a running collector -----------------------------------------------------------------------------------------
+
+
+def _got(url: str) -> tuple[int, str]:
+    """Returns status and body of an answer of the health listener; status 0: there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+            return answer.status, answer.read().decode(errors="replace")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(errors="replace")
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def _collector(config: Config) -> Iterator[Diagnosis]:
+    host, _, port = config.server.health.rpartition(":")
+    host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
+    status, ready = _got(f"http://{host}:{port}/readyz")
+    if not status:
+        yield Diagnosis(
+            "collector", "note", f"none answers at {config.server.health}", "`pandaeval collector` starts one"
+        )
+        return
+    if status != 200:
+        yield _wrong("collector", f"it is not ready: {ready}", "its log says why")
+    else:
+        yield Diagnosis("collector", "ok", f"ready at {config.server.health}")
+    _, metrics = _got(f"http://{host}:{port}/metrics")
+    lines = filter(None, map(_SAMPLE.match, metrics.splitlines()))
+    samples = [(line[1], line[2] or "", float(line[3])) for line in lines]
+    residual = next((value for name, _, value in samples if name == "pandaeval_accounting_residual"), None)
+    if residual is None:
+        yield Diagnosis("accounting", "note", "the collector shows no metrics (exporters.prometheus.enabled)")
+    elif residual:
+        yield _wrong("accounting", f"{residual:.0f} spans or log records have no fate", "a bug: please report it")
+    else:
+        yield Diagnosis("accounting", "ok", "every span has a fate")
+    for name, labels, value in samples:
+        if name.startswith("pandaeval_component_errors") and value:
+            yield _wrong("components", f"{value:.0f} errors of {labels}", "docs/operations.md#components-that-raise")
+        if name.startswith("pandaeval_store_errors") and value:
+            yield _wrong(
+                "store", f"{value:.0f} since the start: {labels}", "the log tells each; is the disk full or failing?"
+            )
+        if name == "pandaeval_exporter_state" and value == 0:
+            yield _wrong("sinks", f"an exporter is down: {labels}", "its results wait and are sent when it is back")
+
+
+# -- the store ---------------------------------------------------------------------------------------------------
+
+
+def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+    file = folder / FILE_NAME
+    yield from _beside(folder)
+    if not file.is_file():
+        yield Diagnosis("store", "note", f"there is none in {folder} yet", "the first start makes it")
+        return
+    size, free = file.stat().st_size, shutil.disk_usage(folder).free
+    if size >= 0.9 * budget:
+        yield _wrong(
+            "store",
+            f"{size >> 20} MiB of store.max_bytes ({budget >> 20} MiB) are in use",
+            "raise it, or shorten store.retention",
+        )
+    if free < max(64 << 20, size // 20):
+        yield _wrong("store", f"the disk has {free >> 20} MiB left", "make room: senders are refused when it is full")
+    try:
+        with opened_folder(folder, read_only=True) as connection:
+            yield from _inside(connection, size, deep, told)
+    except StoreVersionError as error:
+        yield _wrong("store", str(error), "docs/operations.md#upgrade-and-downgrade")
+    except sqlite3.DatabaseError as error:
+        yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
+
+
+def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+    yield from _clocks(connection)
+    dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
+    if dead:
+        yield Diagnosis(
+            "judge",
+            "note",
+            f"{dead} jobs were given up",
+            "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`",
+        )
+    if size > _DEEP_BYTES and not deep:
+        yield Diagnosis(
+            "store",
+            "note",
+            f"its {size >> 20} MiB were not read row by row",
+            "--deep does, or `pandaeval store verify`",
+        )
+        return
+    found = list(damages(connection, told))
+    for each in found:
+        yield _wrong("store", f"{each.kind} {each.key} {each.about}: {each.what}", CURES[each.kind])
+    if not found:
+        yield Diagnosis("store", "ok", f"{size >> 10} KiB, every page and row is whole")
+
+
+def _beside(folder: Path) -> Iterator[Diagnosis]:
+    """Yields a finding for each file beside the store that an earlier damage left."""
+    cures = {
+        "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
+        "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
+        "pandaeval.db-wal.aside-*": "a log that did not belong to its file; docs/operations.md#missing-data",
+        "pandaeval.db.quarantine-*": "rows that `pandaeval store repair` took out; delete it when nobody needs it",
+    }
+    for pattern, cure in cures.items():
+        for found in sorted(folder.glob(pattern)):
+            yield Diagnosis("store", "note", f"there is {found}", cure)
+
+
+def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
+    ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
+    if ahead > _BACK_S:
+        yield _wrong(
+            "clocks",
+            f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
+            "set it right (NTP); docs/operations.md#when-the-machines-clock-is-wrong",
+        )
+    else:
+        yield Diagnosis("clocks", "ok", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))
+
+
+# -- others ------------------------------------------------------------------------------------------------------
+
+
+def _places(config: Config) -> Iterator[Diagnosis]:
+    for area, key, where in places(config):
+        why = reach(where, _TIMEOUT_S)
+        if why:
+            yield _wrong(
+                area, f"{key} ({where}): {why}", "start it, or put the address right; what is for it waits in the store"
+            )
+        else:
+            yield Diagnosis(area, "ok", f"{key} ({where}) answers")
+    file = setting(config, "exporters.jsonl.path")
+    if file is not None and (trouble := unwritable(Path(str(file)).parent)):
+        yield _wrong("sinks", f"exporters.jsonl.path: {trouble}", "let this user write there")
+    if config.judge.model is None:
+        yield Diagnosis("judge", "ok", "none is configured (judge.model)")
