@@ -5,14 +5,7 @@ Imports base, exporters, receivers.
 
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
-from pandaeval_collector.config._names import (
-    MetricNames,
-    by_metric,
-    check_embedder,
-    check_metrics,
-    enabled_metrics,
-    metric_thresholds,
-)
+from pandaeval_collector.config._names import MetricNames, check_embedder, check_metrics
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._rules import check_machine, secret
 from pandaeval_collector.config._sources import read_yaml
@@ -28,16 +21,13 @@ __all__ = [
     "MetricsSection",
     "Problem",
     "Resolved",
-    "by_metric",
     "check_embedder",
     "check_machine",
     "check_metrics",
     "closest",
     "effective",
-    "enabled_metrics",
     "load",
     "masked",
-    "metric_thresholds",
     "read_yaml",
     "resolve",
     "secret",

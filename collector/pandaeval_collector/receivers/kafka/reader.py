@@ -156,7 +156,9 @@ class Reader:
         try:
             self._consumed.open(self._identity(consumer)).result()
             self._partitions.load()
-            self._subscribe(consumer)
+            on_assign, on_revoke = self._told(self._assigned), self._told(self._revoked)
+            on_lost = self._told(partial(self._revoked, lost=True))
+            consumer.subscribe([self._settings.topic], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
             tick_at = 0.0
             while not self._stopping.is_set():
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
@@ -259,12 +261,6 @@ class Reader:
             self._wait(consumer)
 
     # -- the group ---------------------------------------------------------------------------------------------------
-
-    def _subscribe(self, consumer: Consumer) -> None:
-        """Joins the group. What goes wrong when partitions come and go is raised by :meth:`_check`."""
-        on_assign, on_revoke = self._told(self._assigned), self._told(self._revoked)
-        on_lost = self._told(partial(self._revoked, lost=True))
-        consumer.subscribe([self._settings.topic], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
 
     def _check(self, consumer: Consumer) -> None:
         """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
