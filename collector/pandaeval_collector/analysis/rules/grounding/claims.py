@@ -108,6 +108,25 @@ class Claim:
         """The sentence up to the value."""
         return self.sentence[: max(0, self.value.start - self.begin)]
 
+    @property
+    def of_case(self) -> bool:
+        """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
+        return _CASE.search(self.sentence) is not None
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
+        return self.value.kind == "amount" and self.reads(_PRICE)
+
+    @property
+    def of_the_rules(self) -> bool:
+        """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
+        today's date."""
+        if self.value.kind in ("date", "time"):
+            return self.reads(_TODAY)
+        is_term = self.value.kind in ("amount", "percentage", "duration", "number") and not self.key
+        return is_term and self.reads(_TERM) and not self.reads(_NO_TERM)
+
     def reads(self, pattern: re.Pattern[str]) -> bool:
         """Returns whether a pattern is found in the sentence, in which the value is a ``\\0``."""
         return pattern.search(f"{self.before}\0{self.sentence[self.value.end - self.begin :]}") is not None
@@ -159,25 +178,6 @@ def _is_no_claim(claim: Claim) -> bool:
     if value.kind in ("identifier", "number"):
         return claim.reads(_NO_NAME)
     return value.kind in ("time", "duration") and claim.reads(_PROPOSED)
-
-
-def of_case(claim: Claim) -> bool:
-    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
-    return _CASE.search(claim.sentence) is not None
-
-
-def is_priced(claim: Claim) -> bool:
-    """Returns whether an amount stands behind the name of something that is looked up: "Price: $40"."""
-    return claim.value.kind == "amount" and claim.reads(_PRICE)
-
-
-def of_the_rules(claim: Claim) -> bool:
-    """Returns whether an answer's value is a term that an agent is told rather than finds out: a rate, a limit, a
-    voucher of so much, today's date."""
-    if claim.value.kind in ("date", "time"):
-        return claim.reads(_TODAY)
-    is_term = claim.value.kind in ("amount", "percentage", "duration", "number") and not claim.key
-    return is_term and claim.reads(_TERM) and not claim.reads(_NO_TERM)
 
 
 def specific(value: Value) -> bool:

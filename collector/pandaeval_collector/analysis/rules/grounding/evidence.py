@@ -18,13 +18,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.before import CALL, RESULT, TOLD, USER, held, parsed
+from pandaeval_collector.analysis.rules.grounding.before import Whose, held, parsed
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
 from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
 
-INSTRUCTIONS = "instructions"
-"""Whose a value is, besides those of :mod:`.before`: instructions, definitions of tools, attributes of spans."""
 SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+_OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 _DEPTH, _NESTED = 40, 3
 _MOST_GROUPS = 2_000
 _LARGEST_GROUP = 24
@@ -126,6 +125,7 @@ class Content:
                 self.keys.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
             elif value.kind == "date":
                 self.days.add(key)
+                self._number(key // 10000, "year")
             elif value.kind == "time":
                 self.times.add(key)
             elif value.kind != "duration":
@@ -271,7 +271,7 @@ class Source:
     """A text or JSON value that the agent had from ``at`` on (:func:`moment`), as ``raw`` text. It is read when a value
     is looked for that does not stand in it to the letter."""
 
-    who: str
+    who: Whose
     at: int
     raw: str
     value: Any
@@ -289,14 +289,14 @@ class Known:
     sources: list[Source] = field(default_factory=list)
     own: dict[str, int] = field(default_factory=dict)
     cut: bool = False
-    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _seen: set[tuple[Whose, str]] = field(default_factory=set)
     _chars: int = 0
 
-    def add(self, who: str, at: int, value: Any) -> None:
+    def add(self, who: Whose, at: int, value: Any) -> None:
         """Adds a text or JSON value, unless it is there already. Called in order of time."""
         if value is None or value == "" or value == []:
             return
-        if who == TOLD:
+        if who == "told":
             if isinstance(value, str):
                 self.own.setdefault(value, at)
             return
@@ -371,19 +371,19 @@ def _fits(unit: str, other: str, money: bool) -> bool:
     return not unit or other not in SIZES_WITH.get(unit, ())
 
 
-def moment(at_ns: int, who: str = RESULT) -> int:
+def moment(at_ns: int, who: Whose = "result") -> int:
     """Converts a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
-    return 2 * at_ns + (who == CALL)
+    return 2 * at_ns + (who == "call")
 
 
-def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
+def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
-    dated: list[tuple[int, str, Any]] = [*held(trace)]
-    dated.extend((0, INSTRUCTIONS, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
+    dated: list[tuple[int, Whose, Any]] = [*held(trace)]
+    dated.extend((0, "instructions", [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
     seen: set[int] = set()
     shown: tuple[Message, ...] = ()
     for span in trace.spans:
-        dated.extend((0, INSTRUCTIONS, value) for value in (span.system, *span.attributes.values()))
+        dated.extend((0, "instructions", value) for value in (span.system, *span.attributes.values()))
         if span.input and span.kind is not Kind.TOOL:
             begin = len(shown) if span.input[: len(shown)] == shown else 0
             dated.extend(_of_messages(span.input, begin, span.start_ns, seen))
@@ -397,7 +397,7 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
     return found
 
 
-def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
+def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
     """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
     this trace says."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
@@ -405,13 +405,13 @@ def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int
         if id(message) in seen or (message.role == "assistant" and index > last):
             continue
         seen.add(id(message))
-        who = {"user": USER, "tool": RESULT, "assistant": TOLD}.get(message.role, INSTRUCTIONS)
+        who = _OF_ROLE.get(message.role, "instructions")
         for part in message.parts:
             if isinstance(part, Text):
                 yield at, who, part.text
             elif isinstance(part, ToolResponse):
-                yield at, RESULT, part.result
+                yield at, "result", part.result
             elif isinstance(part, OtherPart):
-                yield at, INSTRUCTIONS if who == TOLD else who, part.value
+                yield at, "instructions" if who == "told" else who, part.value
             elif not isinstance(part, Reasoning) and message.role == "assistant":
-                yield at, CALL, getattr(part, "arguments", None)
+                yield at, "call", getattr(part, "arguments", None)

@@ -12,8 +12,6 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import (
     BEFORE,
-    RESULT,
-    USER,
     Before,
     hidden,
     instructed,
@@ -28,12 +26,9 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     arguments,
     changing,
     claims,
-    is_priced,
     of_answer,
-    of_case,
-    of_the_rules,
 )
-from pandaeval_collector.analysis.rules.grounding.evidence import INSTRUCTIONS, Known, evidence, moment
+from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, moment
 from pandaeval_collector.analysis.rules.grounding.follows import SPAN_OF_TIME, Follows, shown
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
 from pandaeval_otel.model import Kind, Trace
@@ -93,8 +88,8 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
     counted = [*stated, *called]
-    if not (looked(trace) or shows_results(trace) or any(who == RESULT for who, _ in before)):
-        counted = [claim for claim in stated if claim.value.kind in STRICT and of_case(claim)] + called
+    if not (looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)):
+        counted = [claim for claim in stated if claim.value.kind in STRICT and claim.of_case] + called
     found = Grounding(hidden=hidden(trace, earlier))
     contradicted = dict(_contradictions(trace, stated, had, found))
     if not counted and not found.loose:
@@ -224,13 +219,13 @@ def _sort_out(
         if missing is not None or (unsure and claim.accepted) or claim in repeated:
             found.hidden = missing or BEFORE
             found.open.append(claim)
-        elif untold and (of_the_rules(claim) or (value.kind == "amount" and _multiple(value.number, opened))):
+        elif untold and (claim.of_the_rules or (value.kind == "amount" and _multiple(value.number, opened))):
             found.hidden = found.hidden or "the agent's instructions were not captured"
             opened.update(key for key in value.keys if isinstance(key, float))
             found.open.append(claim)
         else:
             fails = value.kind in STRICT and claim.reports
-            fails = fails and (of_case(claim) or is_priced(claim) or _has_alike(value, had))
+            fails = fails and (claim.of_case or claim.is_priced or _has_alike(value, had))
             found.check(claim, Loose(claim, fails=fails))
 
 
@@ -241,7 +236,7 @@ def _multiple(number: float, opened: set[float]) -> bool:
 
 def _has_alike(value: Value, had: Known) -> bool:
     """Returns whether the agent had values of this kind, identifiers of this form: then it reports one of them."""
-    whose = (RESULT, INSTRUCTIONS, USER) if value.kind == "identifier" else (RESULT, INSTRUCTIONS)
+    whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
     return any(source.who in whose and form(value) in source.content.forms for source in had.sources)
 
 
@@ -298,7 +293,7 @@ def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: 
         return None
     contents = [(source.who, source.content) for source in had.sources]
     whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
-    return alike[0][0] if USER in whose and RESULT not in whose else None
+    return alike[0][0] if "user" in whose and "result" not in whose else None
 
 
 def _masked(value: Value) -> str:
@@ -335,7 +330,7 @@ def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
             continue
         first, last = (scan(f"{hour}:00" if hour.isdigit() else hour)[0] for hour in match.groups()[1:])
         for source in had.sources:
-            for fields, _ in source.content.objects if source.who == RESULT and source.at <= at else ():
+            for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
                 times = [value for value in fields.values() if value.kind == "time"]
                 if len(times) != 2 or times[0].keys[0] not in first.keys or times[1].keys[0] in last.keys:
                     continue
@@ -360,7 +355,7 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
             written.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
     for source in had.sources:
-        if source.who != RESULT or source.at > at:
+        if source.who != "result" or source.at > at:
             continue
         if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):
             continue
