@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import zstandard
 
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
 from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
@@ -26,6 +26,7 @@ from pandaeval_otel.normal.speech import is_user_turn
 Whose = Literal["user", "told", "result", "call", "instructions"]
 """Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call; of instructions,
 definitions of tools or attributes of spans."""
+_OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 BEFORE = "the conversation before was not captured"
 _MORE = "there is more in earlier traces of the session than is looked at"
 MOST_TRACES = 32
@@ -111,6 +112,41 @@ def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
             yield span.end_ns, "result", list(span.documents)
         if span.kind is Kind.RETRIEVAL and span.result is not None:
             yield span.end_ns, "result", span.result.value
+
+
+def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
+    """Yields what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
+    for tool in trace.tools:
+        yield 0, "instructions", [tool.name, tool.description, tool.parameters]
+    seen: set[int] = set()
+    before: tuple[Message, ...] = ()
+    for span in trace.spans:
+        for value in (span.system, *span.attributes.values()):
+            yield 0, "instructions", value
+        if span.input and span.kind is not Kind.TOOL:
+            begin = len(before) if span.input[: len(before)] == before else 0
+            yield from _of_messages(span.input, begin, span.start_ns, seen)
+            before = span.input
+
+
+def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
+    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
+    this trace says."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    for index, message in enumerate(messages[begin:], begin):
+        if id(message) in seen or (message.role == "assistant" and index > last):
+            continue
+        seen.add(id(message))
+        who = _OF_ROLE.get(message.role, "instructions")
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield at, who, part.text
+            elif isinstance(part, ToolResponse):
+                yield at, "result", part.result
+            elif isinstance(part, OtherPart):
+                yield at, "instructions" if who == "told" else who, part.value
+            elif not isinstance(part, Reasoning) and message.role == "assistant":
+                yield at, "call", getattr(part, "arguments", None)
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:

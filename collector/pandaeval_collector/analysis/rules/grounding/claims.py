@@ -39,14 +39,13 @@ _NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z
 """Options of a command, escapes and names of files."""
 _PROPOSED = lazily(
     r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?"
-    r"|(?:you|we) could)\b.*\0",
-    re.IGNORECASE | re.DOTALL,
+    r"|(?:you|we) could)\b"
 )
 _GENERAL = lazily(
     r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general|often"
     r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
-    r"|(?:~|≈|\b(?:about|around|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*\0"
 )
+_ABOUT = lazily(r"(?:~|≈|\b(?:about|around|roughly|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*$")
 """What stands beside values that hold in general, or about."""
 _CASE = lazily(
     r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
@@ -163,7 +162,12 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         if not _is_no_claim(claim):
-            claim.reports = not claim.reads(_GENERAL) and (value.kind == "identifier" or not claim.reads(_PROPOSED))
+            before = claim.before
+            claim.reports = (
+                _ABOUT.search(before[-16:]) is None
+                and _GENERAL.search(claim.sentence) is None
+                and (value.kind == "identifier" or _PROPOSED.search(before) is None)
+            )
             yield claim
 
 
@@ -177,7 +181,7 @@ def _is_no_claim(claim: Claim) -> bool:
         return True
     if value.kind in ("identifier", "number"):
         return claim.reads(_NO_NAME)
-    return value.kind in ("time", "duration") and claim.reads(_PROPOSED)
+    return value.kind in ("time", "duration") and _PROPOSED.search(claim.before) is not None
 
 
 def specific(value: Value) -> bool:
@@ -188,14 +192,11 @@ def specific(value: Value) -> bool:
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
     if value.kind == "identifier":
         return _PLACEHOLDER.search(str(value.keys[0])) is None
+    digits = sum(map(str.isdigit, value.text))
     if value.kind in ("amount", "number", "percentage"):
-        digits = sum(map(str.isdigit, value.text))
-        return (
-            value.number != 0
-            and value.unit != ORDINAL
-            and (value.kind == "amount" or (digits >= 2 and value.number != 100))
-        )
-    return value.kind in ("date", "time", "address") or sum(map(str.isdigit, value.text)) >= 2
+        says = value.kind == "amount" or (digits >= 2 and value.number != 100)
+        return says and value.number != 0 and value.unit != ORDINAL
+    return value.kind != "duration" or digits >= 2
 
 
 @once_a_trace

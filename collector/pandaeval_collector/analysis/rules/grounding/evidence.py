@@ -18,12 +18,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.before import Whose, held, parsed
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
-from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
+from pandaeval_collector.analysis.rules.grounding.before import Whose, held, parsed, shown
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
+from pandaeval_otel.model import Trace
 
 SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
-_OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 _DEPTH, _NESTED = 40, 3
 _MOST_GROUPS = 2_000
 _LARGEST_GROUP = 24
@@ -33,6 +32,7 @@ _MOST_KEPT = 150_000
 MOST_CHARS = 400_000
 """Characters of all evidence of a trace; the rest is not read, which is noted."""
 _DIGIT = re.compile(r"[0-9]")
+_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
 _WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
 """A letter, a digit or a sign between two is next to a value (``\\0``), which so is part of a longer one."""
@@ -232,6 +232,16 @@ class Content:
             self.groups.append(Group(frozenset(worth), frozenset(counts)))
 
 
+def form(value: Value) -> str:
+    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
+    long it is."""
+    if value.kind != "identifier":
+        return value.kind
+    key = str(value.keys[0])
+    runs = _RUN.findall(key)
+    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
+
+
 def is_small(number: float) -> bool:
     """Returns whether a number may count things."""
     return 0 < number <= _SMALL and number == int(number)
@@ -378,16 +388,7 @@ def moment(at_ns: int, who: Whose = "result") -> int:
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
-    dated: list[tuple[int, Whose, Any]] = [*held(trace)]
-    dated.extend((0, "instructions", [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
-    seen: set[int] = set()
-    shown: tuple[Message, ...] = ()
-    for span in trace.spans:
-        dated.extend((0, "instructions", value) for value in (span.system, *span.attributes.values()))
-        if span.input and span.kind is not Kind.TOOL:
-            begin = len(shown) if span.input[: len(shown)] == shown else 0
-            dated.extend(_of_messages(span.input, begin, span.start_ns, seen))
-            shown = span.input
+    dated = [*held(trace), *shown(trace)]
     dated.sort(key=lambda each: moment(each[0], each[1]))
     found = Known()
     for who, value in earlier:
@@ -395,23 +396,3 @@ def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     for at, who, value in dated:
         found.add(who, moment(at, who), value)
     return found
-
-
-def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
-    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
-    this trace says."""
-    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
-    for index, message in enumerate(messages[begin:], begin):
-        if id(message) in seen or (message.role == "assistant" and index > last):
-            continue
-        seen.add(id(message))
-        who = _OF_ROLE.get(message.role, "instructions")
-        for part in message.parts:
-            if isinstance(part, Text):
-                yield at, who, part.text
-            elif isinstance(part, ToolResponse):
-                yield at, "result", part.result
-            elif isinstance(part, OtherPart):
-                yield at, "instructions" if who == "told" else who, part.value
-            elif not isinstance(part, Reasoning) and message.role == "assistant":
-                yield at, "call", getattr(part, "arguments", None)

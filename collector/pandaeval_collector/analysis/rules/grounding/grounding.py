@@ -4,7 +4,7 @@ and which are only suspect."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
@@ -28,13 +28,14 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     claims,
     of_answer,
 )
-from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, moment
+from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
 from pandaeval_collector.analysis.rules.grounding.follows import SPAN_OF_TIME, Follows, shown
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
 from pandaeval_otel.model import Kind, Trace
 
 STRICT = frozenset({"identifier", "amount", "date"})
 """Kinds of which a single made-up value in a sentence that reports fails a run."""
+_Sign = tuple[str, float | str]
 _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
@@ -102,13 +103,10 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         counted = counted[:MOST_CLAIMS]
     follows = Follows(had, trace.start_ns)
     pending = _unsettled([*dict.fromkeys([*counted, *stated])][:MOST_CLAIMS], follows)[1]
-    left = set(pending)
-    repeated: set[Claim] = set()
-    if left and had.own:
-        left -= _said_before(pending, had, follows)
-        if (earlier is None or earlier.first) and not shows_results(trace):
-            said = {value.sign for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:MOST_ANSWER]))}
-            repeated = {claim for claim in left if claim.value.sign in said}
+    said, grounded = _said_before(pending, had, follows)
+    left = {claim for claim in pending if claim.value.sign not in grounded}
+    if (earlier is not None and not earlier.first) or shows_results(trace):
+        said = set()
     for claim in counted:
         if claim in contradicted:
             found.check(claim, Loose(claim, contradicted[claim]))
@@ -117,7 +115,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     if follows.exhausted:
         found.hidden = found.hidden or "there is more than is compared"
         found.notes.append("many numbers: not all of them were compared")
-    _sort_out([c for c in counted if c in left and c not in contradicted], repeated, trace, earlier, had, found)
+    _sort_out([c for c in counted if c in left and c not in contradicted], said, trace, earlier, had, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found
 
@@ -151,8 +149,10 @@ def first_said(trace: Trace, claim: Claim) -> str:
 def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], list[Claim]]:
     """Parts claims in those that stand in the evidence or follow from it, and the others; repeats, as totals may stand
     before their parts."""
-    settled = [claim for claim in pending if follows.stands(claim)]
-    left = _without(pending, settled)
+    settled: list[Claim] = []
+    left: list[Claim] = []
+    for claim in pending:
+        (settled if follows.stands(claim) else left).append(claim)
     for _ in range(_ROUNDS):
         wrong = _sums(settled, left)
         amounts = {claim.value.sign for claim in settled if claim.value.kind == "amount"}
@@ -160,13 +160,8 @@ def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim],
         if not more:
             break
         settled += more
-        left = _without(left, more)
+        left = [claim for claim in left if claim not in more]
     return settled, left
-
-
-def _without(some: Sequence[Claim], others: Iterable[Claim]) -> list[Claim]:
-    gone = set(others)
-    return [claim for claim in some if claim not in gone]
 
 
 def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
@@ -190,48 +185,48 @@ def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
     return wrong
 
 
-def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> set[Claim]:
-    """Returns which claims repeat what an earlier answer said and was grounded in then."""
+def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tuple[set[_Sign], set[_Sign]]:
+    """Returns what earlier answers of the agent said, and which of the claims they said and were grounded in then."""
     wanted = {claim.value.sign for claim in pending}
-    grounded: set[tuple[str, float | str]] = set()
-    for text, at in list(had.own.items())[-_MOST_OWN:]:
-        said = list(islice(of_answer(fold(text[:MOST_ANSWER]), at, "own"), MOST_CLAIMS))
-        if any(claim.value.sign in wanted for claim in said):
-            grounded.update(claim.value.sign for claim in _unsettled(said, follows)[0])
-    return {claim for claim in pending if claim.value.sign in grounded}
+    said: set[_Sign] = set()
+    grounded: set[_Sign] = set()
+    for text, at in list(had.own.items())[-_MOST_OWN:] if wanted else ():
+        folded = fold(text[:MOST_ANSWER])
+        values = {value.sign for value in scan(folded)}
+        said |= values
+        if wanted & values:
+            answered = list(islice(of_answer(folded, at, "own"), MOST_CLAIMS))
+            grounded.update(claim.value.sign for claim in _unsettled(answered, follows)[0])
+    return said, grounded
 
 
 def _sort_out(
     left: Sequence[Claim],
-    repeated: set[Claim],
+    said: set[_Sign],
     trace: Trace,
     earlier: Before | None,
     had: Known,
     found: Grounding,
 ) -> None:
-    """Tells which claims are open, which are made up and which are only suspect."""
+    """Tells which claims are open, which are made up and which are only suspect; what was ``said`` before, by whom
+    knows what, is open, and so are small multiples of an open price."""
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
-    opened: set[float] = set()
+    multiples: set[float] = set()
     for claim in left:
         value = claim.value
-        if missing is not None or (unsure and claim.accepted) or claim in repeated:
+        if missing is not None or (unsure and claim.accepted) or value.sign in said:
             found.hidden = missing or BEFORE
             found.open.append(claim)
-        elif untold and (claim.of_the_rules or (value.kind == "amount" and _multiple(value.number, opened))):
+        elif untold and (claim.of_the_rules or (value.kind == "amount" and round(value.number, 2) in multiples)):
             found.hidden = found.hidden or "the agent's instructions were not captured"
-            opened.update(key for key in value.keys if isinstance(key, float))
+            multiples.update(round(value.number * times, 2) for times in range(1, 10))
             found.open.append(claim)
         else:
             fails = value.kind in STRICT and claim.reports
             fails = fails and (claim.of_case or claim.is_priced or _has_alike(value, had))
             found.check(claim, Loose(claim, fails=fails))
-
-
-def _multiple(number: float, opened: set[float]) -> bool:
-    """Returns whether a number is a small multiple of an open one: twice an open price is open."""
-    return any(abs(number - price * times) < 0.005 for price in opened for times in range(1, 10))
 
 
 def _has_alike(value: Value, had: Known) -> bool:
@@ -310,17 +305,12 @@ def _miscounted(text: str, used: Sequence[_Used]) -> Iterator[tuple[Value, str]]
     by_key: dict[str, list[_Used]] = {}
     for argument in used:
         if argument.text.isdecimal() and len(argument.text) <= 4:
-            by_key.setdefault(_stem(argument.key.rpartition("_")[2]), []).append(argument)
+            by_key.setdefault(argument.key.rpartition("_")[2].casefold().removesuffix("s"), []).append(argument)
     for match in _COUNTED.finditer(text) if by_key else ():
-        counted = by_key.get(_stem(match[2]), [])
+        counted = by_key.get(match[2].casefold().removesuffix("s"), [])
         numbers = [int(argument.text) for argument in counted]
         if counted and int(match[1]) not in {*numbers, sum(numbers)}:
             yield Value("number", match[0], match.start(), (float(match[1]),)), str(counted[0])
-
-
-def _stem(word: str) -> str:
-    word = word.casefold()
-    return word[:-1] if word.endswith("s") and len(word) > 3 else word
 
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:

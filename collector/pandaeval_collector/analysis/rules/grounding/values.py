@@ -193,7 +193,6 @@ _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬�
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
@@ -396,13 +395,3 @@ def _names_something(text: str) -> bool:
     if _CODE.match(text) is not None or (text.isupper() and text.isalnum() and len(text) >= 6 and digits >= 2):
         return True
     return digits >= 2 and _IDIOM.match(text) is None
-
-
-def form(value: Value) -> str:
-    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
-    long it is."""
-    if value.kind != "identifier":
-        return value.kind
-    key = str(value.keys[0])
-    runs = _RUN.findall(key)
-    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
