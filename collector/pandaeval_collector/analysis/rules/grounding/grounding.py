@@ -238,57 +238,45 @@ def _has_alike(value: Value, had: Known) -> bool:
 # What the calls or results say otherwise.
 
 
-@dataclass(slots=True)
-class _Used:
-    """An argument that a changing call was made with; ``value``: what it is, as a whole."""
-
-    tool: str
-    key: str
-    text: str
-    value: Value | None
-
-    def __str__(self) -> str:
-        return f"{self.tool} was called with {self.key} {self.text}"
-
-
 def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
     themselves (3 passengers) to ``found``."""
-    used: list[_Used] = []
+    used: list[tuple[Value, str]] = []
+    counts: dict[str, list[tuple[int, str]]] = {}
     for call in changing(trace):
         for key, item in arguments(call.arguments) if not failed(call) else ():
             text = fold(str(item)).strip()
+            reason = f"{call.name} was called with {key} {text}"
             values = scan(text) if len(text) <= 60 else []
-            used.append(_Used(call.name, key, text, values[0] if [value.text for value in values] == [text] else None))
+            used += [(value, reason) for value in values if value.text == text]
+            if text.isdecimal() and len(text) <= 4:
+                counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
     for claim in stated:
-        other = _instead(claim, used, stated, had)
+        other = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
         if other is not None:
-            yield claim, str(other)
+            yield claim, other
     for text, end, span_id in answers(trace):
         at = moment(end)
-        for value, reason in (*_miscounted(text, used), *_other_hours(text, had, at)):
+        for value, reason in (*_miscounted(text, counts), *_other_hours(text, had, at)):
             claim = Claim(value, at, span_id, text, text, 0)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
 
 
-def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: Known) -> _Used | None:
-    """Returns the value used in place of an identifier or a date that the user named and the answer says; ``None``
-    where the answer names what was used, too: it may well explain why."""
-    value = claim.value
-    if value.kind not in ("identifier", "date"):
-        return None
-    same = [(one, one.value) for one in used if one.value is not None and one.value.kind == value.kind]
-    alike = [(one, other) for one, other in same if value.kind == "date" or _masked(other) == _masked(value)]
+def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
+    """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
+    the answer names what was used, too: it may well explain why."""
+    same = [(other, reason) for other, reason in used if other.kind == value.kind]
+    alike = [(other, reason) for other, reason in same if value.kind == "date" or _masked(other) == _masked(value)]
     mine = _things(value)
-    if not alike or any(mine & _things(other) for _, other in same):
+    if not alike or any(mine & _things(other) for other, _ in same):
         return None
-    answered = {thing for other in stated for thing in _things(other.value)}
-    if any(answered & _things(other) for _, other in alike):
+    answered = {thing for claim in stated for thing in _things(claim.value)}
+    if any(answered & _things(other) for other, _ in alike):
         return None
     contents = [(source.who, source.content) for source in had.sources]
     whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
-    return alike[0][0] if "user" in whose and "result" not in whose else None
+    return alike[0][1] if "user" in whose and "result" not in whose else None
 
 
 def _masked(value: Value) -> str:
@@ -300,17 +288,17 @@ def _things(value: Value) -> set[float | str]:
     return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
 
 
-def _miscounted(text: str, used: Sequence[_Used]) -> Iterator[tuple[Value, str]]:
+def _miscounted(text: str, counts: dict[str, list[tuple[int, str]]]) -> Iterator[tuple[Value, str]]:
     """Yields each count of an answer ("3 passengers") that no call's argument of this key has."""
-    by_key: dict[str, list[_Used]] = {}
-    for argument in used:
-        if argument.text.isdecimal() and len(argument.text) <= 4:
-            by_key.setdefault(argument.key.rpartition("_")[2].casefold().removesuffix("s"), []).append(argument)
-    for match in _COUNTED.finditer(text) if by_key else ():
-        counted = by_key.get(match[2].casefold().removesuffix("s"), [])
-        numbers = [int(argument.text) for argument in counted]
+    for match in _COUNTED.finditer(text) if counts else ():
+        counted = counts.get(_stem(match[2]), [])
+        numbers = [number for number, _ in counted]
         if counted and int(match[1]) not in {*numbers, sum(numbers)}:
-            yield Value("number", match[0], match.start(), (float(match[1]),)), str(counted[0])
+            yield Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]
+
+
+def _stem(word: str) -> str:
+    return word.casefold().removesuffix("s")
 
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
@@ -318,28 +306,31 @@ def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     for match in SPAN_OF_TIME.finditer(text):
         if match[1] is None:
             continue
-        first, last = (scan(f"{hour}:00" if hour.isdigit() else hour)[0] for hour in match.groups()[1:])
+        opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
         for source in had.sources:
             for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
                 times = [value for value in fields.values() if value.kind == "time"]
-                if len(times) != 2 or times[0].keys[0] not in first.keys or times[1].keys[0] in last.keys:
+                if len(times) != 2 or times[0].keys[0] not in opens or times[1].keys[0] in closes:
                     continue
-                if not any(content.times.intersection(last.keys) for content in had.by(at)):
-                    last.text, last.start = match[3], match.start(3)
-                    yield last, f"results have {times[1].text} there"
+                if not any(closes & content.times for content in had.by(at)):
+                    reason = f"results have {times[1].text} there"
+                    yield Value("time", match[3], match.start(3), tuple(closes)), reason
                     return
+
+
+def _minutes(hour: str) -> float:
+    hours, _, minutes = hour.partition(":")
+    return float(int(hours) * 60 + int(minutes or 0))
 
 
 def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[Claim, str]]:
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
-    places: dict[float | str, list[Claim]] = {}
-    labels: dict[float | str, list[set[str]]] = {}
+    places: dict[float | str, list[tuple[Claim, set[str]]]] = {}
     written: dict[str, set[str]] = {}
     for claim in stated:
         value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
-        places.setdefault(_thing(value), []).append(claim)
-        labels.setdefault(_thing(value), []).append(label)
+        places.setdefault(_thing(value), []).append((claim, label))
         if label:
             sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
             written.setdefault(value.kind, set()).add(sign)
@@ -362,13 +353,10 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
             if told & {one, other} or (row != other_row and "." in key):  # a part of an object has an owner of its own
                 continue
             mine, its = mine - its, its - mine
-            if not mine or not its:
-                continue
-            if all(its <= label and not mine <= label for label in labels[one]) and all(
-                mine <= label and not its <= label for label in labels[other]
-            ):
+            of_other = all(its and its <= label and not mine <= label for _, label in places[one])
+            if of_other and all(mine and mine <= label and not its <= label for _, label in places[other]):
                 told |= {one, other}
-                yield places[one][0], f"results have {places[other][0].value.text} there ({other_key})"
+                yield places[one][0][0], f"results have {places[other][0][0].value.text} there ({other_key})"
 
 
 def _thing(value: Value) -> float | str:
