@@ -169,6 +169,7 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
         (BALANCE, "?", "It costs $299. You will have $221 remaining of your certificate.", "fails"),
         ({"open": "09:00", "close": "17:00"}, "?", "It is open from 9 to 17.", "grounded"),
         ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
+        ({"open": "09:00", "close": "17:00"}, "?", "We are from 30 to 45 people.", "suspect"),
         ({"at": "14:30 EST"}, "?", "In London that is 19:30 GMT.", "grounded"),
         ({"at": "14:30 EST"}, "?", "In London that is 18:40 GMT.", "suspect"),
         ({"book": "2026-05-20"}, "Three days, please.", "Until 23 May 2026.", "grounded"),

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, chain, islice, pairwise
 
-from pandaeval_collector.analysis.rules.grounding.before import USER
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
 from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, SIZES_WITH, Content, Group, Known, is_small
 from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, ordinal, scan
@@ -106,7 +105,7 @@ class Follows:
         return {number for content in self._of_users() for number in content.units}
 
     def _of_users(self) -> list[Content]:
-        return [source.content for source in self._had.sources if source.who == USER]
+        return [source.content for source in self._had.sources if source.who == "user"]
 
     def _groups(self, at: int) -> Iterator[Group]:
         for content in self._had.by(at):
@@ -136,19 +135,13 @@ class Follows:
         return False
 
     def _by_the_way(self, claim: Claim) -> bool:
-        """Returns whether a number is the year of a known date or the next one, the digits at the end of an identifier,
-        or an hour of a span of time (9 to 17)."""
+        """Returns whether a number is the end of an identifier, or an hour of a span of time (9 to 17)."""
         value, at = claim.value, claim.at
-        number = value.number
-        if 1900 <= number <= 2100 and any(
-            0 <= number - day // 10000 <= 1 for content in self._had.by(at) for day in content.days
-        ):
-            return True
         if value.text.isdigit() and len(value.text) >= 3 and self._had.has_key(value.text, at):
             return True
-        if number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
+        if value.number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
             return False
-        return any(number * 60 % _DAY in content.times for content in self._had.by(at))
+        return any(value.number * 60 % _DAY in content.times for content in self._had.by(at))
 
     def _dated(self, claim: Claim) -> bool:
         """Returns whether a day is known, with or without its year, or by its number in a known month; or lies as many

@@ -4,7 +4,7 @@ and which are only suspect."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
@@ -12,8 +12,6 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import (
     BEFORE,
-    RESULT,
-    USER,
     Before,
     hidden,
     instructed,
@@ -28,18 +26,16 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     arguments,
     changing,
     claims,
-    is_priced,
     of_answer,
-    of_case,
-    of_the_rules,
 )
-from pandaeval_collector.analysis.rules.grounding.evidence import INSTRUCTIONS, Known, evidence, moment
+from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
 from pandaeval_collector.analysis.rules.grounding.follows import SPAN_OF_TIME, Follows, shown
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, form, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
 from pandaeval_otel.model import Kind, Trace
 
 STRICT = frozenset({"identifier", "amount", "date"})
 """Kinds of which a single made-up value in a sentence that reports fails a run."""
+_Sign = tuple[str, float | str]
 _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
@@ -93,8 +89,8 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
     counted = [*stated, *called]
-    if not (looked(trace) or shows_results(trace) or any(who == RESULT for who, _ in before)):
-        counted = [claim for claim in stated if claim.value.kind in STRICT and of_case(claim)] + called
+    if not (looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)):
+        counted = [claim for claim in stated if claim.value.kind in STRICT and claim.of_case] + called
     found = Grounding(hidden=hidden(trace, earlier))
     contradicted = dict(_contradictions(trace, stated, had, found))
     if not counted and not found.loose:
@@ -107,13 +103,10 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         counted = counted[:MOST_CLAIMS]
     follows = Follows(had, trace.start_ns)
     pending = _unsettled([*dict.fromkeys([*counted, *stated])][:MOST_CLAIMS], follows)[1]
-    left = set(pending)
-    repeated: set[Claim] = set()
-    if left and had.own:
-        left -= _said_before(pending, had, follows)
-        if (earlier is None or earlier.first) and not shows_results(trace):
-            said = {value.sign for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:MOST_ANSWER]))}
-            repeated = {claim for claim in left if claim.value.sign in said}
+    said, grounded = _said_before(pending, had, follows)
+    left = {claim for claim in pending if claim.value.sign not in grounded}
+    if (earlier is not None and not earlier.first) or shows_results(trace):
+        said = set()
     for claim in counted:
         if claim in contradicted:
             found.check(claim, Loose(claim, contradicted[claim]))
@@ -122,7 +115,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     if follows.exhausted:
         found.hidden = found.hidden or "there is more than is compared"
         found.notes.append("many numbers: not all of them were compared")
-    _sort_out([c for c in counted if c in left and c not in contradicted], repeated, trace, earlier, had, found)
+    _sort_out([c for c in counted if c in left and c not in contradicted], said, trace, earlier, had, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found
 
@@ -156,8 +149,10 @@ def first_said(trace: Trace, claim: Claim) -> str:
 def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], list[Claim]]:
     """Parts claims in those that stand in the evidence or follow from it, and the others; repeats, as totals may stand
     before their parts."""
-    settled = [claim for claim in pending if follows.stands(claim)]
-    left = _without(pending, settled)
+    settled: list[Claim] = []
+    left: list[Claim] = []
+    for claim in pending:
+        (settled if follows.stands(claim) else left).append(claim)
     for _ in range(_ROUNDS):
         wrong = _sums(settled, left)
         amounts = {claim.value.sign for claim in settled if claim.value.kind == "amount"}
@@ -165,13 +160,8 @@ def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim],
         if not more:
             break
         settled += more
-        left = _without(left, more)
+        left = [claim for claim in left if claim not in more]
     return settled, left
-
-
-def _without(some: Sequence[Claim], others: Iterable[Claim]) -> list[Claim]:
-    gone = set(others)
-    return [claim for claim in some if claim not in gone]
 
 
 def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
@@ -195,110 +185,98 @@ def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
     return wrong
 
 
-def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> set[Claim]:
-    """Returns which claims repeat what an earlier answer said and was grounded in then."""
+def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tuple[set[_Sign], set[_Sign]]:
+    """Returns what earlier answers of the agent said, and which of the claims they said and were grounded in then."""
     wanted = {claim.value.sign for claim in pending}
-    grounded: set[tuple[str, float | str]] = set()
-    for text, at in list(had.own.items())[-_MOST_OWN:]:
-        said = list(islice(of_answer(fold(text[:MOST_ANSWER]), at, "own"), MOST_CLAIMS))
-        if any(claim.value.sign in wanted for claim in said):
-            grounded.update(claim.value.sign for claim in _unsettled(said, follows)[0])
-    return {claim for claim in pending if claim.value.sign in grounded}
+    said: set[_Sign] = set()
+    grounded: set[_Sign] = set()
+    for text, at in list(had.own.items())[-_MOST_OWN:] if wanted else ():
+        folded = fold(text[:MOST_ANSWER])
+        values = {value.sign for value in scan(folded)}
+        said |= values
+        if wanted & values:
+            answered = list(islice(of_answer(folded, at, "own"), MOST_CLAIMS))
+            grounded.update(claim.value.sign for claim in _unsettled(answered, follows)[0])
+    return said, grounded
 
 
 def _sort_out(
     left: Sequence[Claim],
-    repeated: set[Claim],
+    said: set[_Sign],
     trace: Trace,
     earlier: Before | None,
     had: Known,
     found: Grounding,
 ) -> None:
-    """Tells which claims are open, which are made up and which are only suspect."""
+    """Tells which claims are open, which are made up and which are only suspect; what was ``said`` before, by whom
+    knows what, is open, and so are small multiples of an open price."""
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
-    opened: set[float] = set()
+    multiples: set[float] = set()
     for claim in left:
         value = claim.value
-        if missing is not None or (unsure and claim.accepted) or claim in repeated:
+        if missing is not None or (unsure and claim.accepted) or value.sign in said:
             found.hidden = missing or BEFORE
             found.open.append(claim)
-        elif untold and (of_the_rules(claim) or (value.kind == "amount" and _multiple(value.number, opened))):
+        elif untold and (claim.of_the_rules or (value.kind == "amount" and round(value.number, 2) in multiples)):
             found.hidden = found.hidden or "the agent's instructions were not captured"
-            opened.update(key for key in value.keys if isinstance(key, float))
+            multiples.update(round(value.number * times, 2) for times in range(1, 10))
             found.open.append(claim)
         else:
             fails = value.kind in STRICT and claim.reports
-            fails = fails and (of_case(claim) or is_priced(claim) or _has_alike(value, had))
+            fails = fails and (claim.of_case or claim.is_priced or _has_alike(value, had))
             found.check(claim, Loose(claim, fails=fails))
-
-
-def _multiple(number: float, opened: set[float]) -> bool:
-    """Returns whether a number is a small multiple of an open one: twice an open price is open."""
-    return any(abs(number - price * times) < 0.005 for price in opened for times in range(1, 10))
 
 
 def _has_alike(value: Value, had: Known) -> bool:
     """Returns whether the agent had values of this kind, identifiers of this form: then it reports one of them."""
-    whose = (RESULT, INSTRUCTIONS, USER) if value.kind == "identifier" else (RESULT, INSTRUCTIONS)
+    whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
     return any(source.who in whose and form(value) in source.content.forms for source in had.sources)
 
 
 # What the calls or results say otherwise.
 
 
-@dataclass(slots=True)
-class _Used:
-    """An argument that a changing call was made with; ``value``: what it is, as a whole."""
-
-    tool: str
-    key: str
-    text: str
-    value: Value | None
-
-    def __str__(self) -> str:
-        return f"{self.tool} was called with {self.key} {self.text}"
-
-
 def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
     themselves (3 passengers) to ``found``."""
-    used: list[_Used] = []
+    used: list[tuple[Value, str]] = []
+    counts: dict[str, list[tuple[int, str]]] = {}
     for call in changing(trace):
         for key, item in arguments(call.arguments) if not failed(call) else ():
             text = fold(str(item)).strip()
+            reason = f"{call.name} was called with {key} {text}"
             values = scan(text) if len(text) <= 60 else []
-            used.append(_Used(call.name, key, text, values[0] if [value.text for value in values] == [text] else None))
+            used += [(value, reason) for value in values if value.text == text]
+            if text.isdecimal() and len(text) <= 4:
+                counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
     for claim in stated:
-        other = _instead(claim, used, stated, had)
+        other = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
         if other is not None:
-            yield claim, str(other)
+            yield claim, other
     for text, end, span_id in answers(trace):
         at = moment(end)
-        for value, reason in (*_miscounted(text, used), *_other_hours(text, had, at)):
+        for value, reason in (*_miscounted(text, counts), *_other_hours(text, had, at)):
             claim = Claim(value, at, span_id, text, text, 0)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
 
 
-def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: Known) -> _Used | None:
-    """Returns the value used in place of an identifier or a date that the user named and the answer says; ``None``
-    where the answer names what was used, too: it may well explain why."""
-    value = claim.value
-    if value.kind not in ("identifier", "date"):
-        return None
-    same = [(one, one.value) for one in used if one.value is not None and one.value.kind == value.kind]
-    alike = [(one, other) for one, other in same if value.kind == "date" or _masked(other) == _masked(value)]
+def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
+    """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
+    the answer names what was used, too: it may well explain why."""
+    same = [(other, reason) for other, reason in used if other.kind == value.kind]
+    alike = [(other, reason) for other, reason in same if value.kind == "date" or _masked(other) == _masked(value)]
     mine = _things(value)
-    if not alike or any(mine & _things(other) for _, other in same):
+    if not alike or any(mine & _things(other) for other, _ in same):
         return None
-    answered = {thing for other in stated for thing in _things(other.value)}
-    if any(answered & _things(other) for _, other in alike):
+    answered = {thing for claim in stated for thing in _things(claim.value)}
+    if any(answered & _things(other) for other, _ in alike):
         return None
     contents = [(source.who, source.content) for source in had.sources]
     whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
-    return alike[0][0] if USER in whose and RESULT not in whose else None
+    return alike[0][1] if "user" in whose and "result" not in whose else None
 
 
 def _masked(value: Value) -> str:
@@ -310,22 +288,17 @@ def _things(value: Value) -> set[float | str]:
     return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
 
 
-def _miscounted(text: str, used: Sequence[_Used]) -> Iterator[tuple[Value, str]]:
+def _miscounted(text: str, counts: dict[str, list[tuple[int, str]]]) -> Iterator[tuple[Value, str]]:
     """Yields each count of an answer ("3 passengers") that no call's argument of this key has."""
-    by_key: dict[str, list[_Used]] = {}
-    for argument in used:
-        if argument.text.isdecimal() and len(argument.text) <= 4:
-            by_key.setdefault(_stem(argument.key.rpartition("_")[2]), []).append(argument)
-    for match in _COUNTED.finditer(text) if by_key else ():
-        counted = by_key.get(_stem(match[2]), [])
-        numbers = [int(argument.text) for argument in counted]
+    for match in _COUNTED.finditer(text) if counts else ():
+        counted = counts.get(_stem(match[2]), [])
+        numbers = [number for number, _ in counted]
         if counted and int(match[1]) not in {*numbers, sum(numbers)}:
-            yield Value("number", match[0], match.start(), (float(match[1]),)), str(counted[0])
+            yield Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]
 
 
 def _stem(word: str) -> str:
-    word = word.casefold()
-    return word[:-1] if word.endswith("s") and len(word) > 3 else word
+    return word.casefold().removesuffix("s")
 
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
@@ -333,34 +306,37 @@ def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     for match in SPAN_OF_TIME.finditer(text):
         if match[1] is None:
             continue
-        first, last = (scan(f"{hour}:00" if hour.isdigit() else hour)[0] for hour in match.groups()[1:])
+        opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
         for source in had.sources:
-            for fields, _ in source.content.objects if source.who == RESULT and source.at <= at else ():
+            for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
                 times = [value for value in fields.values() if value.kind == "time"]
-                if len(times) != 2 or times[0].keys[0] not in first.keys or times[1].keys[0] in last.keys:
+                if len(times) != 2 or times[0].keys[0] not in opens or times[1].keys[0] in closes:
                     continue
-                if not any(content.times.intersection(last.keys) for content in had.by(at)):
-                    last.text, last.start = match[3], match.start(3)
-                    yield last, f"results have {times[1].text} there"
+                if not any(closes & content.times for content in had.by(at)):
+                    reason = f"results have {times[1].text} there"
+                    yield Value("time", match[3], match.start(3), tuple(closes)), reason
                     return
+
+
+def _minutes(hour: str) -> float:
+    hours, _, minutes = hour.partition(":")
+    return float(int(hours) * 60 + int(minutes or 0))
 
 
 def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[Claim, str]]:
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
-    places: dict[float | str, list[Claim]] = {}
-    labels: dict[float | str, list[set[str]]] = {}
+    places: dict[float | str, list[tuple[Claim, set[str]]]] = {}
     written: dict[str, set[str]] = {}
     for claim in stated:
         value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
-        places.setdefault(_thing(value), []).append(claim)
-        labels.setdefault(_thing(value), []).append(label)
+        places.setdefault(_thing(value), []).append((claim, label))
         if label:
             sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
             written.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
     for source in had.sources:
-        if source.who != RESULT or source.at > at:
+        if source.who != "result" or source.at > at:
             continue
         if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):
             continue
@@ -377,13 +353,10 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
             if told & {one, other} or (row != other_row and "." in key):  # a part of an object has an owner of its own
                 continue
             mine, its = mine - its, its - mine
-            if not mine or not its:
-                continue
-            if all(its <= label and not mine <= label for label in labels[one]) and all(
-                mine <= label and not its <= label for label in labels[other]
-            ):
+            of_other = all(its and its <= label and not mine <= label for _, label in places[one])
+            if of_other and all(mine and mine <= label and not its <= label for _, label in places[other]):
                 told |= {one, other}
-                yield places[one][0], f"results have {places[other][0].value.text} there ({other_key})"
+                yield places[one][0][0], f"results have {places[other][0][0].value.text} there ({other_key})"
 
 
 def _thing(value: Value) -> float | str:

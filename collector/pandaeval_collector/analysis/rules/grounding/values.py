@@ -179,21 +179,20 @@ def _duration(text: str) -> float:
 
 # Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "tausend", "mille", "mil", "тыс", "千"), 1e3),
-    **dict.fromkeys(("万", "萬", "만"), 1e4),
-    **dict.fromkeys(("lakh", "lakhs"), 1e5),
-    **dict.fromkeys(("m", "mn", "mio", "million", "millions", "millionen", "millones", "млн"), 1e6),
-    **dict.fromkeys(("crore", "crores"), 1e7),
-    **dict.fromkeys(("亿", "億", "억"), 1e8),
-    **dict.fromkeys(("b", "bn", "billion", "billions", "milliarden", "mrd", "milliards", "млрд"), 1e9),
-    **dict.fromkeys(("tn", "trillion", "trillions", "billionen", "biljoen", "трлн", "万亿", "兆", "조"), 1e12),
-}
+    word: size
+    for size, words in {
+        1e3: "k thousand tausend mille mil тыс 千", 1e4: "万 萬 만", 1e5: "lakh lakhs", 1e7: "crore crores",
+        1e6: "m mn mio million millions millionen millones млн", 1e8: "亿 億 억",
+        1e9: "b bn billion billions milliarden mrd milliards млрд",
+        1e12: "tn trillion trillions billionen biljoen трлн 万亿 兆 조",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
 _LONG_SCALES = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
@@ -239,22 +238,21 @@ def readings(text: str) -> tuple[tuple[float, ...], float]:
 def _spellings(plain: str) -> list[str]:
     """Returns the number with a decimal point, without separators of groups; two where it may be both."""
     commas, points = plain.count(","), plain.count(".")
-    if not commas and not points:
-        return [plain]
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
         if plain.count(decimal) > 1:
             return []
         return [plain.replace("." if decimal == "," else ",", "").replace(",", ".")]
-    sign = "," if commas else "."
-    head, *groups = plain.split(sign)
+    head, *groups = plain.split("," if commas else ".")
+    if not groups:
+        return [plain]
     grouped = len(head) <= 3 and all(len(each) in (2, 3) for each in groups) and len(groups[-1]) == 3
     if len(groups) > 1:
         return ["".join((head, *groups))] if grouped else []
-    decimal_reading = f"{head}.{groups[0]}"
-    if grouped and head != "0":
-        return [head + groups[0], decimal_reading] if sign == "," else [decimal_reading, head + groups[0]]
-    return [decimal_reading]
+    as_decimal, as_group = f"{head}.{groups[0]}", head + groups[0]
+    if not grouped or head == "0":
+        return [as_decimal]
+    return [as_group, as_decimal] if commas else [as_decimal, as_group]
 
 
 _ALTERNATIVES = {
@@ -296,7 +294,8 @@ _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|"), *_PARTS_OF_DAY])
+_BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
+_WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number."""
 
@@ -304,44 +303,33 @@ _LONG = 6
 def scan(text: str) -> list[Value]:
     """Returns the values of a folded text in order; single digits are among the numbers."""
     found: list[Value] = []
-    done = 0
     if "@" in text or "://" in text or "www." in text:
-        for match in _ADDRESSES.finditer(text):
-            _scan_into(text, done, match.start(), found)
-            written = match[0].rstrip(".,;:!?*_")
-            found.append(
-                Value("url" if match.lastgroup == "url" else "address", written, match.start(), (squeezed(written),))
-            )
-            done = match.end()
-    _scan_into(text, done, len(text), found)
-    return found
-
-
-def _scan_into(text: str, done: int, stop: int, found: list[Value]) -> None:
-    """Adds the values between two positions of a text to ``found``."""
-    digit = _FIRST_DIGIT.search(text, done, stop)
+        for address in _ADDRESSES.finditer(text):
+            written = address[0].rstrip(".,;:!?*_")
+            kind: Kind = "url" if address.lastgroup == "url" else "address"
+            found.append(Value(kind, written, address.start(), (squeezed(written),)))
+        text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
+    done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
-        end = _end_of_mark(text, done, at)
-        match = _match(text, done, at) if not end else None
-        if match is not None:
-            value = _read(match.lastgroup or "", match[0], match.start())
+        done = _end_of_mark(text, done, at)
+        if done <= at:
+            match = _match(text, done, at)
+            value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
             if value is not None:
                 found.append(value)
-            end = max(match.end(), at + 1)
-        elif not end:
-            run = _DIGITS.match(text, at)
-            end = run.end() if run else at + 1
-        done = end
-        digit = _FIRST_DIGIT.search(text, done, stop)
+            run = match or _DIGITS.match(text, at)
+            done = max(run.end(), at + 1) if run is not None else at + 1
+        digit = _FIRST_DIGIT.search(text, done)
+    return sorted(found, key=lambda value: value.start)
 
 
 def _end_of_mark(text: str, done: int, at: int) -> int:
-    """Returns where the number of a list's item ends, which is no value; 0 for another number."""
+    """Returns where the number of a list's item ends, which is no value; ``done`` for another number."""
     mark = _LIST_MARK.match(text, at)
     if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
-        return 0
-    return 0 if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
+        return done
+    return done if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
@@ -359,20 +347,10 @@ def _match(text: str, done: int, at: int) -> re.Match[str] | None:
 def _prefixed(text: str, done: int, start: int) -> int:
     """Returns where a month, a currency, a part of the day or a sign before this place begins, or the place."""
     end = start - 1 if start > done and text[start - 1] in " -" else start
-    begin = end
-    while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
-        begin -= 1
-    if text[begin:end].rstrip(".").casefold() in _BEFORE:
-        return begin
-    if text[begin:end].isascii():
-        begin = end
-    while begin < end and text[begin:end] not in _BEFORE:  # 合計午後3時: only the end of the letters counts
-        begin += 1
-    if begin == end and end > done and (text[end - 1] in _SIGNS or text[end - 1] in "+("):
-        begin = end - 1
-        while begin > done and text[begin - 1] in "RUS":
-            begin -= 1
-    return begin if begin < end else start
+    match = _BEFORE.search(text, max(done, end - _LONGEST_PREFIX), end)
+    if match is None or (match[1] and match[1].casefold() not in _WORDS_BEFORE):
+        return start
+    return match.start()
 
 
 def _read(kind: str, text: str, start: int) -> Value | None:
@@ -417,13 +395,3 @@ def _names_something(text: str) -> bool:
     if _CODE.match(text) is not None or (text.isupper() and text.isalnum() and len(text) >= 6 and digits >= 2):
         return True
     return digits >= 2 and _IDIOM.match(text) is None
-
-
-def form(value: Value) -> str:
-    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
-    long it is."""
-    if value.kind != "identifier":
-        return value.kind
-    key = str(value.keys[0])
-    runs = _RUN.findall(key)
-    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
