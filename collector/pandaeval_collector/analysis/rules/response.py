@@ -10,7 +10,7 @@ failed for good. What was not captured is held neither against a run nor for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -148,14 +148,15 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
         if turn is not None and turn.media_only and turn.user is not None:
             return Response(1.0, "the run ended with an answer that is no text")
         return _lost(trace, None) or Response(None, "the answer was not captured", unknown=Unknown.NOT_CAPTURED)
-    if not any(span.kind in _RUN for span in trace.spans) and not _tool_spans(trace):
+    tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
+    if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
         return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
     asks = root is not None and root.kind in _RUN and root.output and root.output[-1].tool_requests
-    if last is not None and asks and not any(map(answered, trace.tool_calls)) and not _tool_spans(trace):
+    if last is not None and asks and not any(map(answered, trace.tool_calls)) and not tool_spans:
         # The outermost agent's own output asks for a call, and there is no result of a tool: its caller runs it.
         return Response(1.0, f"the run ended by asking its caller for {last.name}", tool=last.name)
-    if last is None or answered(last) or last.span_id in _tool_spans(trace):
+    if last is None or answered(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Response(
             None, "the run ended with the result of a tool; no answer to it was captured", unknown=Unknown.UNDECIDED
         )
@@ -223,10 +224,6 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     if said is Told.CLAIMED and was_to_change(trace, call):
         return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
-
-
-def _tool_spans(trace: Trace) -> Sequence[str]:
-    return [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
 
 
 def _short(text: str) -> str:
