@@ -19,8 +19,8 @@ from pandaeval_collector.analysis.rules._canonical import (
     pieces,
     statements,
 )
+from pandaeval_collector.analysis.rules._cycles import Step
 from pandaeval_collector.analysis.rules._failures import error_of, failed
-from pandaeval_collector.analysis.rules._repeats import Step
 from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 

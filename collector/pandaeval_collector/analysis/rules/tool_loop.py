@@ -38,8 +38,15 @@ from itertools import accumulate
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
-from pandaeval_collector.analysis.rules._cycles import Cycle, Visits, contexts, find_cycles, find_ping_pong
-from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
+from pandaeval_collector.analysis.rules._cycles import (
+    Cycle,
+    Step,
+    Visits,
+    contexts,
+    find_cycles,
+    find_ping_pong,
+    mark_repeats,
+)
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace

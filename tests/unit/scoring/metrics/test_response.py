@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response_owning_up import Told, owns_up, told
-from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, owns_up, told
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending, response
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Turn

@@ -22,8 +22,7 @@ from enum import StrEnum
 from pandaeval_collector.analysis.rules._canonical import answered
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
-from pandaeval_collector.analysis.rules.response_owning_up import Told, told
-from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_at, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, lost_at, told, was_to_change
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
