@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,9 +74,9 @@ def learn(
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
     with TraceFiles(close_rules(settings)) as run:
         run.add_all(source.requests())
-        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
+        facts_of, users = _scored(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-        found = labelled_runs(runs_read, verdicts, agent)
+        found = labelled_runs(facts_of, users, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
         (runs.level, runs.agent): keep(folder, runs, model, evidence)
@@ -95,33 +95,29 @@ def learn(
         raise typer.Exit(1)
 
 
-class _ScoredRuns:
-    """Scores the runs of files once, and gives the facts and user of each to learning."""
+def _scored(
+    run: TraceFiles, scorer: Evaluator
+) -> tuple[Callable[[str, str], Sequence[Mapping[str, Any]]], dict[str, str]]:
+    """Scores the runs of files once, and returns the facts of each, and the users by unit."""
+    alone: dict[str, Mapping[str, Any]] = {}
+    users: dict[str, str] = {}
 
-    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
-        self._run = run
-        self._alone: dict[str, Mapping[str, Any]] = {}
-        self._users: dict[str, str] = {}
-        for _ in replay(run, scorer, on_decided=self._take):
-            pass
-
-    def _take(self, decision: Conclusion) -> None:
+    def take(decision: Conclusion) -> None:
         for each in decision.runs:
-            user = (each.trace and each.trace.user_id) or ""
-            if each.unit.session_id is None:
-                facts = each.member.facts
-                self._alone[each.unit.id] = {"agent": facts.agent, "signals": {}, "course": facts.course}
-                self._users[each.unit.id] = user
-            elif user:
-                self._users[each.unit.session_id] = user
+            unit, facts = each.unit, each.member.facts
+            if unit.session_id is None:
+                alone[unit.id] = {"agent": facts.agent, "signals": {}, "course": facts.course}
+            if each.trace and each.trace.user_id:
+                users[unit.session_id or unit.id] = each.trace.user_id
 
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
+    def facts_of(level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
-            return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
+            return [alone[unit]] if unit in alone else ()
+        return [json.loads(row.body) for row in run.store.reads.session_traces(unit)]
 
-    def user(self, level: str, unit: str) -> str:
-        return self._users.get(unit, "")
+    for _ in replay(run, scorer, on_decided=take):
+        pass
+    return facts_of, users
 
 
 def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.analysis.stats.learned import FORMAT, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course, session_features
@@ -20,6 +20,7 @@ from pandaeval_otel.wire.labels import HumanLabel
 
 PEOPLE = "people"
 LEVELS = ("session", "trace")
+_NONE = {"value": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,6 @@ class LabelledRuns:
     groups: list[str] = field(default_factory=list)
 
 
-class ReadableRuns(Protocol):
-    """A source of runs: their facts and users."""
-
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the facts that the traces of a unit left, in order (see
-        :class:`pandaeval_collector.pipeline.line.facts.TraceFacts`); none for an unknown unit."""
-        ...
-
-    def user(self, level: str, unit: str) -> str:
-        """Returns the user of a unit; ``""`` where that is not known."""
-        ...
-
-
 def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
     """Yields one verdict for each run and metric: that of the majority of labels. Leaves out ties."""
     for (unit, metric), (passed, _) in word_of_most(labels).items():
@@ -79,33 +67,37 @@ def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict
         yield RunVerdict(unit, metric, model, not passed)
 
 
-def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
+def labelled_runs(
+    facts_of: Callable[[str, str], Sequence[Mapping[str, Any]]],
+    users: Mapping[str, str],
+    verdicts: Iterable[RunVerdict],
+    agent: str | None = None,
+) -> list[LabelledRuns]:
     """Gathers the runs that have verdicts; for each agent and level, under the metric with the most. Leaves out runs
-    that are unknown or were decided by an older version. ``agent``: only runs of this agent."""
+    that are unknown. ``facts_of``: of a level and a unit, what its traces left, in order (see
+    :class:`pandaeval_collector.pipeline.line.facts.TraceFacts`); ``users``: by unit, where they are known; ``agent``:
+    only runs of this agent."""
     found: dict[tuple[str, str, str, str], LabelledRuns] = {}
     for verdict in verdicts:
         if verdict.level not in LEVELS:
             continue
-        facts = runs.facts(verdict.level, verdict.unit)
+        facts = facts_of(verdict.level, verdict.unit)
         courses = [course for each in facts if (course := Course.unpack(each.get("course"))) is not None]
         if not facts or len(courses) < len(facts) or agent not in (None, facts[-1]["agent"]):
             continue
         key = verdict.level, facts[-1]["agent"], verdict.source, verdict.metric
         its = found.setdefault(key, LabelledRuns(*key))
-        scores = [rule_scores(each["signals"]) for each in facts] if verdict.level == "session" else []
+        signals = [each["signals"] for each in facts] if verdict.level == "session" else []
+        scores = [
+            {name: s[name]["value"] for name in RULES if s.get(name, _NONE)["value"] is not None} for s in signals
+        ]
         its.rows.append(session_features(courses, scores))
         its.bad.append(verdict.bad)
-        its.groups.append(runs.user(verdict.level, verdict.unit) or verdict.unit)
+        its.groups.append(users.get(verdict.unit) or verdict.unit)
     best: dict[tuple[str, str], LabelledRuns] = {}
     for its in sorted(found.values(), key=lambda its: -len(its.rows)):
         best.setdefault((its.level, its.agent), its)
     return [best[key] for key in sorted(best)]
-
-
-def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Returns the scores, among a trace's signals, of the rules that features are made of."""
-    values = {name: signals[name]["value"] for name in RULES if name in signals}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

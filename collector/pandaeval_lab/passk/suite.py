@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.pass_k import Mode, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import Mode, PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.quantiles import LEVEL, means, normal_quantile, wilson
 
 Bounds: TypeAlias = tuple[float | None, float | None]
@@ -41,36 +41,26 @@ class SuiteEstimate:
     method: str
 
 
-def suite_pass_at_k(cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """Estimates how likely at least one of ``k`` trials at a case of this kind succeeds."""
-    return _suite([pass_at_k(n, c, k, "unbiased").value for n, c in cases])
-
-
-def suite_pass_pow_k(cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """Estimates how likely all of ``k`` trials at a case of this kind succeed."""
-    return _suite([pass_pow_k(n, c, k, "unbiased").value for n, c in cases])
-
-
-def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
-    """Returns the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
-    mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
-    if len(values) < ENOUGH_CASES:
-        return *wilson(mean, len(values), normal_quantile()), "wilson"
-    shares = np.asarray(values, dtype=np.float64)
-    if np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
-        return *wilson(mean, len(values), normal_quantile()), "wilson"
-    drawn = means(shares, np.ones(len(shares)), seed)
-    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
-    return float(low), float(high), "bootstrap"
-
-
-def _suite(found: list[float | None]) -> SuiteEstimate:
+def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Counts], k: int) -> SuiteEstimate:
+    """Estimates ``of``, pass@k or pass^k, at a case of this kind."""
+    found = [of(n, c, k, "unbiased").value for n, c in cases]
     known = [value for value in found if value is not None]
     if not known:
         return SuiteEstimate(None, None, None, None, 0, len(found), "")
     mean, (low, high, method) = statistics.fmean(known), interval(known)
     whole = mean if len(known) == len(found) else None
     return SuiteEstimate(whole, mean, low, high, len(known), len(found), method)
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
+    """Returns the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
+    mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
+    shares = np.asarray(values, dtype=np.float64)
+    if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
+        return *wilson(mean, len(values), normal_quantile()), "wilson"
+    drawn = means(shares, np.ones(len(shares)), seed)
+    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return float(low), float(high), "bootstrap"
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:

@@ -38,8 +38,15 @@ from itertools import accumulate
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
-from pandaeval_collector.analysis.rules._cycles import Cycle, Visits, contexts, find_cycles, find_ping_pong
-from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
+from pandaeval_collector.analysis.rules._cycles import (
+    Cycle,
+    Step,
+    Visits,
+    contexts,
+    find_cycles,
+    find_ping_pong,
+    mark_repeats,
+)
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
@@ -198,13 +205,13 @@ def tool_loop(trace: Trace) -> ToolLoop:
                 span_ids=tuple(calls[index].span_id for index in cycle.members)
                 or tuple(visit.first_span_id for visit in cycle.visits),
                 wasted_calls=len(cycle.wasted),
-                seconds=_seconds([time]),
+                seconds=max(0, time[1] - time[0]) / 1e9,
                 tokens=timeline.tokens(*time),
                 agents=tuple(visit.agent for visit in cycle.visits[:2]),
             )
             for cycle, time in zip(cycles, times, strict=True)
         ),
-        seconds=_seconds(spent),
+        seconds=sum(end - start for start, end in spent) / 1e9,
         tokens=sum(timeline.tokens(*time) for time in spent),
         unseen=_unseen(trace),
     )
@@ -286,10 +293,6 @@ def _time(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
     if cycle.visits:
         return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
-
-
-def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
-    return sum(max(0, end - start) for start, end in intervals) / 1e9
 
 
 # Is a run whose steps are traces of their own running away?

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pandaeval_collector.analysis.rules.grounding.before import before
-from pandaeval_collector.analysis.rules.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.pipeline.line.facts import SignalFacts
@@ -23,6 +22,7 @@ from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.store import StoreReader
 
 _SAID_CHARS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,18 +128,13 @@ def kept(folder: Path) -> LearnedModel:
     return LearnedModel.of_json(file.read_text())
 
 
-class Facts:
+USERS = {"a": "ann"}
+
+
+def facts(**agents: str) -> Callable[[str, str], Sequence[Mapping[str, Any]]]:
     """Runs by id, each of one trace."""
-
-    def __init__(self, **agents: str) -> None:
-        self._agents = agents
-
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
-        course = [0] * 21 + [[]]
-        return [{"agent": self._agents[unit], "signals": {}, "course": course}] if unit in self._agents else ()
-
-    def user(self, level: str, unit: str) -> str:
-        return "ann" if unit == "a" else ""
+    course = [0] * 21 + [[]]
+    return lambda level, unit: [{"agent": agents[unit], "signals": {}, "course": course}] if unit in agents else []
 
 
 class TestLabelledRuns:
@@ -158,7 +153,7 @@ class TestLabelledRuns:
             RunVerdict("a", "session.helpful", PEOPLE, False),
             RunVerdict("c", "session.helpful", PEOPLE, False),
         ]
-        found = labelled_runs(Facts(a="one", b="one", c="two"), verdicts)
+        found = labelled_runs(facts(a="one", b="one", c="two"), USERS, verdicts)
         assert [(each.agent, each.metric, each.bad) for each in found] == [
             ("one", METRIC, [True, True]),
             ("two", "session.helpful", [False]),
@@ -166,12 +161,12 @@ class TestLabelledRuns:
 
     def test_unknown_runs_other_levels_and_other_agents_are_left_out(self) -> None:
         verdicts = [RunVerdict("x", METRIC, PEOPLE, True), RunVerdict("a", "turn.relevance", PEOPLE, True)]
-        assert labelled_runs(Facts(a="one"), verdicts) == []
-        assert labelled_runs(Facts(a="one"), [RunVerdict("a", METRIC, PEOPLE, True)], agent="two") == []
+        assert labelled_runs(facts(a="one"), USERS, verdicts) == []
+        assert labelled_runs(facts(a="one"), USERS, [RunVerdict("a", METRIC, PEOPLE, True)], agent="two") == []
 
     def test_runs_of_one_user_are_one_group(self) -> None:
         verdicts = [RunVerdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
-        assert labelled_runs(Facts(a="one", b="one"), verdicts)[0].groups == ["ann", "b"]
+        assert labelled_runs(facts(a="one", b="one"), USERS, verdicts)[0].groups == ["ann", "b"]
 
 
 def test_names_of_agents_cannot_leave_the_folder(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response import ASKS_ON, HONEST, Ending, Response, Unknown, response
-from pandaeval_collector.analysis.rules.response_owning_up import Told, owns_up, told
-from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, owns_up, told
+from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending, response
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Turn
 
 ASKED = "Book the cheapest ferry."
@@ -35,10 +35,27 @@ def call(name: str, result: Any = None, at: int = 10, error: str | None = None, 
     )
 
 
-def found(trace: Trace) -> Response:
-    said = response(trace)
-    assert said is not None
-    return said
+@dataclass(frozen=True)
+class Response:
+    """What a result says of a run's end."""
+
+    score: float | None
+    reason: str
+    ending: Ending | None = None
+    why: Why | None = None
+    tool: str = ""
+    error: str = ""
+    span_ids: tuple[str, ...] = ()
+
+
+def found(trace: Trace, *end_tokens: str) -> Response:
+    said = response(trace, end_tokens)
+    if isinstance(said, Unscored):
+        return Response(None, said.reason, why=said.why)
+    assert isinstance(said, Score)
+    ending = Ending(said.metadata["ending"]) if "ending" in said.metadata else None
+    tool = said.metadata.get("tool") or said.metadata.get("ended_by") or ""
+    return Response(said.value, said.reason, ending, None, tool, said.metadata.get("error") or "", said.span_ids)
 
 
 def test_what_a_run_changed() -> None:
@@ -135,20 +152,17 @@ class TestSilence:
             assert token in ended.reason
 
     def test_a_token_that_the_settings_name_ends_the_run(self) -> None:
-        ended = response(run(" ###STOP###\n"), ("###STOP###",))
-        assert ended is not None
-        assert ended.score == 1.0
+        assert found(run(" ###STOP###\n"), "###STOP###").score == 1.0
 
     def test_a_declared_end_makes_up_for_no_failure(self) -> None:
-        ended = response(run("TERMINATE", call("book_ferry", "Error: full")), ("TERMINATE",))
-        assert ended is not None
+        ended = found(run("TERMINATE", call("book_ferry", "Error: full")), "TERMINATE")
         assert ended.ending is Ending.UNRECOVERED_TOOL_ERROR
 
     def test_not_captured_is_not_empty(self) -> None:
-        assert found(run(None)).unknown is Unknown.NOT_CAPTURED
+        assert found(run(None)).why is Why.NO_CONTENT
 
     def test_nobody_knows_what_was_asked(self) -> None:
-        assert found(run("", user=None)).unknown is Unknown.NOT_CAPTURED
+        assert found(run("", user=None)).why is Why.NO_CONTENT
 
     def test_nobody_said_anything(self) -> None:
         assert response(run("", user="")) is None
@@ -159,9 +173,9 @@ class TestSilence:
 
 class TestIncomplete:
     def test_the_root_was_not_seen_to_end(self) -> None:
-        assert found(run(complete=False)).unknown is Unknown.INCOMPLETE
-        assert found(run(None, complete=False, error="timeout")).unknown is Unknown.INCOMPLETE
-        assert found(run(complete=False, trigger=Trigger.MAX_AGE)).unknown is Unknown.INCOMPLETE
+        assert found(run(complete=False)).why is Why.INCOMPLETE_TRACE
+        assert found(run(None, complete=False, error="timeout")).why is Why.INCOMPLETE_TRACE
+        assert found(run(complete=False, trigger=Trigger.MAX_AGE)).why is Why.INCOMPLETE_TRACE
 
     def test_a_root_below_that_of_another_service(self) -> None:
         assert found(run(complete=False, fragment=True)).score == 1.0
@@ -187,7 +201,7 @@ class TestDangling:
         assert ended.ending is Ending.DANGLING_TOOL_CALL  # the agent's calls are run inside it
 
     def test_a_run_that_ends_with_the_result_of_a_tool(self) -> None:
-        assert found(run(None, call("book_ferry", "booked"), ends_in_tool_call=True)).unknown is Unknown.UNDECIDED
+        assert found(run(None, call("book_ferry", "booked"), ends_in_tool_call=True)).why is Why.INSUFFICIENT_EVIDENCE
 
     def test_a_model_call_by_itself_goes_on_elsewhere(self) -> None:
         model = span("root", Kind.LLM, 0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response import Ending, raw_error, response
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.scoring.metrics.trace.response import raw_error, response
 from pandaeval_lab.drill.faults.course import _ERRORS
 from tests.unit.analysis.rules.test_grounding import run
 
@@ -14,8 +15,8 @@ from tests.unit.analysis.rules.test_grounding import run
 )
 def test_a_raw_error_is_no_answer(answer: str) -> None:
     found = response(run("Which ferries go to Oslo?", answer))
-    assert found is not None
-    assert (found.score, found.ending, found.error) == (0.0, Ending.ERROR, answer.splitlines()[-1])
+    assert isinstance(found, Score)
+    assert (found.value, found.label, found.metadata["error"]) == (0.0, "error", answer.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
