@@ -16,8 +16,7 @@ from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal, trace_unit, turn_unit
-from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.prepared import JudgeSettings, Preparation
 from pandaeval_collector.scoring.metric import (
     Metric,
     SessionContext,
