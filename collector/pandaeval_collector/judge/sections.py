@@ -1,6 +1,6 @@
 """What a trace says, in the order in which a judge should read it: evidence before prose, claims called so. What
-happened in the run is told in order: turns, thoughts, calls with their results, documents that were found; and what code
-counted of it."""
+happened in the run is told in order: turns, thoughts, calls with their results, documents that were found; and what
+code counted of it."""
 
 from __future__ import annotations
 
