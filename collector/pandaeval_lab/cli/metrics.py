@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 
 from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._output import console, print_json, print_table
 from pandaeval_collector.scoring.metric import Metric
@@ -44,13 +46,34 @@ def metrics(
             metric = known[key]
             out.print(f"{key}  ({metric.kind}, version {metric.version})")
             out.print(f"threshold {metric.threshold_for(bands):g}, needs {metric.needs}")
-            out.print(f"can be unscored: {', '.join(metric.whys)}\n")
-            out.print(re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", metric.description).strip() + "\n")
+            out.print(f"can be unscored: {', '.join(whys(metric))}\n")
+            out.print(re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", description(metric)).strip() + "\n")
         return
     if format_ == "json":
         return print_json([_facts(each, bands) for each in known.values()])
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
     print_table(("name", "level", "kind", "threshold", "needs", "question"), rows)
+
+
+_JUDGED = frozenset(
+    {Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED}
+)
+"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
+
+
+def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
+    """Returns every why that a result of a metric can have, in the order of :class:`Why`."""
+    can = {*metric.unscored, Why.METRIC_ERROR}
+    if metric.level in ("trace", "turn", "trial"):
+        can.add(Why.INCOMPLETE_TRACE)
+    if metric.kind == "llm":
+        can |= _JUDGED
+    return tuple(why for why in Why if why in can)
+
+
+def description(metric: Metric[Any, Any]) -> str:
+    """Returns a metric at length, for people: the question first, with ``Scale:`` and ``Source:`` lines."""
+    return (metric.about or sys.modules[metric.evaluate.__module__].__doc__ or metric.question).strip()
 
 
 def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:
@@ -63,7 +86,7 @@ def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:
         "threshold": metric.threshold_for(bands),
         "needs": metric.needs,
         "question": metric.question,
-        "unscored": [str(why) for why in metric.whys],
+        "unscored": [str(why) for why in whys(metric)],
     }
 
 
@@ -126,7 +149,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
         "threshold": threshold,
         "needs": metric.needs,
         "costs": _cost(metric),
-        "unscored": ", ".join(f"`{why}`" for why in metric.whys),
+        "unscored": ", ".join(f"`{why}`" for why in whys(metric)),
         "source": told.pop("Source", "ours"),
     }
     rows = (f"| {name} | {value} |" for name, value in facts.items() if value)
@@ -138,7 +161,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
 def _told(metric: Metric[Any, Any]) -> dict[str, str]:
     """Returns the metric's description as Markdown, without its first line, under ``text``; ``Scale`` and ``Source``
     apart."""
-    doc = metric.description
+    doc = description(metric)
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`").strip()
     found = {}
     for name in ("Scale", "Source"):

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import app
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.cli.metrics import whys
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 
@@ -47,4 +48,4 @@ def test_a_metric_is_described_in_plain_words() -> None:
 def test_every_why_that_a_metric_can_say_is_explained_and_no_other() -> None:
     table = _page().partition("## Why a result is unscored")[2]
     explained = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
-    assert explained == {why.value for metric in registry((GRADERS,)).values() for why in metric.whys} <= {*Why}
+    assert explained == {why.value for metric in registry((GRADERS,)).values() for why in whys(metric)} <= {*Why}
