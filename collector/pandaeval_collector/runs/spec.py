@@ -9,7 +9,7 @@ import orjson
 
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 
 @dataclass(frozen=True, slots=True)

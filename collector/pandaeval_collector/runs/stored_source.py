@@ -12,7 +12,7 @@ from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.replay import batches
 from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
-from pandaeval_collector.store.kept import contents
+from pandaeval_collector.store.chunks import contents
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 

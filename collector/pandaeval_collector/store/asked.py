@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.judging import Spending, Verdicts
+from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.runs import RunTable, Schedules

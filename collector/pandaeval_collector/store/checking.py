@@ -18,15 +18,13 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
-from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of, hex_of
-from pandaeval_collector.store.chunks import CHUNK, chunk_content
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.kept import unpacked
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
-from pandaeval_collector.store.rows import ResultRow
+from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
+from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
 from pandaeval_collector.store.schema import VERSION
 
 _TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox", "jobs", "series", "people_labels")

@@ -13,13 +13,11 @@ from typing import Any, Literal
 import orjson
 
 from pandaeval_collector.store import numbers, people
-from pandaeval_collector.store.chunks import Part
+from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failures import FailureGroupRow, groups
-from pandaeval_collector.store.kept import contents
-from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions, result_conditions
 from pandaeval_collector.store.series import attributes_of
-from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""

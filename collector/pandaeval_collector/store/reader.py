@@ -10,14 +10,20 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
-from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
+from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
 from pandaeval_collector.store.failures import FailureGroupRow, groups
-from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
 from pandaeval_collector.store.responses import ResponseTables, Seen
-from pandaeval_collector.store.rows import Chunk, ResultRow, SessionTraceRow
+from pandaeval_collector.store.rows import (
+    FACTS,
+    MEMBER,
+    Chunk,
+    ResultRow,
+    SessionTraceRow,
+    checked_members,
+    checksum_of,
+)
 from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.series import Tally
 from pandaeval_collector.store.table import Table

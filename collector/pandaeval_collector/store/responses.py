@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager
 from threading import Lock
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.checksums import MEMBER, checked_members
-from pandaeval_collector.store.rows import SessionTraceRow
+from pandaeval_collector.store.rows import MEMBER, SessionTraceRow, checked_members
 
 # Remembers in memory which traces were decided: the intake asks for every new trace, so the answer must not need the
 # disk.

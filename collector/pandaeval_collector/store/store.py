@@ -19,16 +19,14 @@ import orjson
 
 from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.changes import WriteSet, apply
-from pandaeval_collector.store.chunks import StoreFullError, add_chunks
+from pandaeval_collector.store.chunks import Kept, StoreFullError, add_chunks
 from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.commits import Commits, keep_newest, newest_chunk, number_of
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
-from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.judging import Spending, Verdicts
-from pandaeval_collector.store.kept import Kept
+from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
 from pandaeval_collector.store.outbox import Outbox
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader

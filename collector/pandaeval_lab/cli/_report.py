@@ -13,9 +13,11 @@ from pandaeval_collector.cli._output import many
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.show.report.collect import Report
 from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures import Failure, RootCause, by_code, shown
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
+
+_SHOWN_GROUPS = 100
 
 
 def default_file(terminal: bool) -> Path | None:
@@ -65,7 +67,10 @@ def write_report(
             problems=tuple(files.read.problems),
             without_agents=without_agents,
             left_out=left_out,
-            failures=shown(summary.groups),
+            failures=[
+                {**group.to_dict(), "examples": [{"place": one.place, "trace": one.trace_id} for one in group.examples]}
+                for group in summary.groups[:_SHOWN_GROUPS]
+            ],
             cases=summary.layers.brief() if summary.layers is not None else (),
             gates=failed_gates(),
         )

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreReader
-from pandaeval_collector.store.checksums import row_sum
 from pandaeval_collector.store.chunks import compress, decompress, pack, unpack
+from pandaeval_collector.store.rows import row_sum
 
 MIB = 1 << 20
 

@@ -39,9 +39,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 )
 def test_the_trace_of_a_unit(unit: str, trace: str) -> None:
     assert numbers.trace_of(unit) == trace
-    for level in ("trace", "turn"):
-        assert numbers.is_trace(unit, f"{level}.m") is bool(trace)
-    assert not numbers.is_trace(unit, "session.m"), "the name of a session may look like an id"
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1001])

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, runs
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
-from pandaeval_collector.store.wanted import Wanted
 from support.database import open_database
 
 

@@ -20,7 +20,7 @@ _MAX_REASONS = 3
 class ReportOrigin:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
     the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
-    groups of them, gravest first, as :func:`pandaeval_collector.store.failures.shown` makes them. ``modules``:
+    groups of them, gravest first: ``RootCause.to_dict`` and ``examples`` with ``place`` and ``trace``. ``modules``:
     the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report.
     ``gates``: a sentence for each gate that failed."""
 
