@@ -34,9 +34,9 @@ from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import live_evaluator
-from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.store import JUDGE_WRITES, asked_store
 
 _log = logging.getLogger(__name__)
 

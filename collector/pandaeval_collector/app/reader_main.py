@@ -40,9 +40,9 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.asked import READER_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.store import READER_WRITES, asked_store
 
 _log = logging.getLogger(__name__)
 

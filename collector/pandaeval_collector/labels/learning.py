@@ -206,7 +206,7 @@ class Learning:
         if not self._store.people.has_labels():
             return {}
         with self._store.reads.snapshot():
-            connection = self._store.people.reader()
+            connection = self._store.reads.connection()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
         shown: dict[tuple[str, Attributes], float] = {}
         for runs in found:

@@ -43,11 +43,6 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
     return [(True, next(packed).tobytes()) if len(data) > _COMPRESS_FROM else (False, data) for data in contents]
 
 
-def unpack(packed: int, data: bytes) -> bytes:
-    """Returns one of the contents that :func:`pack` was given. Raises ``zstandard.ZstdError`` if it was damaged."""
-    return decompress(data) if packed else data
-
-
 def compress(data: bytes) -> bytes:
     """Compresses ``data`` of any size. Safe on any thread."""
     return _own.compressor.compress(data)
@@ -88,7 +83,7 @@ def chunk_content(row: Sequence[Any]) -> bytes:
     *fields, data, checksum = row
     if type(data) is not bytes or checksum != row_sum(fields, data):
         raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
-    return unpack(row[1], data)
+    return decompress(data) if row[1] else data
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:

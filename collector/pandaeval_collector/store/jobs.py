@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
@@ -155,20 +155,12 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 # -- by hand -----------------------------------------------------------------------------------------------------
 
 
-def listed(connection: sqlite3.Connection, state: str | None, limit: int) -> Iterator[Job]:
-    """Jobs, newest first, of one state or all."""
+def listed(connection: sqlite3.Connection, state: str | None = None, limit: int = 20, start: str = "") -> list[Job]:
+    """Jobs, newest first, of one state or all, whose id begins with ``start``."""
     rows = connection.execute(
-        f"SELECT {_JOB} FROM jobs WHERE ? IS NULL OR state = ? ORDER BY created_at DESC LIMIT ?",  # noqa: S608
-        (state, state, limit),
-    )
-    yield from (Job(*row) for row in rows)
-
-
-def found(connection: sqlite3.Connection, start: str) -> list[Job]:
-    """The jobs whose id begins with ``start``."""
-    rows = connection.execute(
-        f"SELECT {_JOB} FROM jobs WHERE substr(id, 1, ?) = ? LIMIT 20",  # noqa: S608
-        (len(start), start),
+        f"""SELECT {_JOB} FROM jobs WHERE (?1 IS NULL OR state = ?1) AND substr(id, 1, length(?2)) = ?2
+            ORDER BY created_at DESC LIMIT ?3""",  # noqa: S608
+        (state, start, limit),
     )
     return [Job(*row) for row in rows]
 

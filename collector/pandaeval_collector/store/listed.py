@@ -101,21 +101,6 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
     )
 
 
-def forget(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes rows of traces and sessions that are deleted: those with numbers below all that are left."""
-    traces = connection.execute(
-        """DELETE FROM listed WHERE no IN (SELECT no FROM listed
-           WHERE no > 0 AND no < coalesce((SELECT min(no) FROM traces), 1 << 60) LIMIT ?)""",
-        (limit,),
-    ).rowcount
-    sessions = connection.execute(
-        """DELETE FROM listed WHERE no IN (SELECT no FROM listed
-           WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT ?)""",
-        (limit,),
-    ).rowcount
-    return max(traces, sessions, forget_pairs(connection, limit))
-
-
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
     """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()

@@ -14,7 +14,7 @@ from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_c
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
 from pandaeval_collector.store.failures import FailureGroupRow, groups
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
-from pandaeval_collector.store.responses import ResponseTables, Seen
+from pandaeval_collector.store.responses import Responses, Seen
 from pandaeval_collector.store.rows import (
     FACTS,
     MEMBER,
@@ -45,7 +45,8 @@ class StoreReader(Table):
         super().__init__(self._connections.own)
         self.connection, self.scan = self._connections.own, self._connections.scan
         self.snapshot, self.close = self._connections.snapshot, self._connections.close
-        self.responses = ResponseTables(self._reader, responses)
+        self.responses = Responses(self._reader)
+        self.responses.seen = responses
         self.runs = RunTable(self._reader)
         self.tally = Tally(self._reader)
 

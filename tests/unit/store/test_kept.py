@@ -43,7 +43,7 @@ def keep(store: Store, later: float = WINDOW + 1, **options: object) -> int:
 
 
 def readable(store: Store) -> list[int]:
-    rows = store.people.reader().execute("SELECT no FROM kept ORDER BY no")
+    rows = store.reads.connection().execute("SELECT no FROM kept ORDER BY no")
     return [no for (no,) in rows]
 
 
@@ -62,7 +62,7 @@ class TestKeeping:
         assert store.reads.held(trace_id(1)) == ("d", ())
         with pytest.raises(LookupError):
             store.reads.chunks(ids)
-        size, data = store.people.reader().execute("SELECT size, data FROM kept").fetchone()
+        size, data = store.reads.connection().execute("SELECT size, data FROM kept").fetchone()
         assert kept_bytes(store) == size == len(data)
 
     def test_what_is_not_there_has_no_contents(self, store: Store) -> None:
@@ -229,13 +229,13 @@ class TestFile:
     def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
         """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""
         decide(store, 1, b"spans")
-        reader = _MovedMeanwhile(store.people.reader(), lambda: keep(store))
+        reader = _MovedMeanwhile(store.reads.connection(), lambda: keep(store))
         assert chunks.contents(reader, 1) == [(False, b"spans")]  # type: ignore[arg-type]
-        other = _MovedMeanwhile(store.people.reader(), lambda: None)
+        other = _MovedMeanwhile(store.reads.connection(), lambda: None)
         decide(store, 2, b"spans")
         ids = store.reads.held(trace_id(2))
         assert ids is not None
-        gone = _MovedMeanwhile(store.people.reader(), lambda: store.discard(ids[1]).result())
+        gone = _MovedMeanwhile(store.reads.connection(), lambda: store.discard(ids[1]).result())
         assert chunks.contents(gone, 2) == []  # type: ignore[arg-type]
         assert chunks.contents(other, 3) == []  # type: ignore[arg-type]
 

@@ -332,19 +332,22 @@ def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_lef
         store.commit(WriteSet(results=[whole])).result(10)
     with open_database(store.path / FILE_NAME) as opened:
         opened.execute("DELETE FROM traces WHERE no < 4")
-        assert [listed.forget(opened, 2) for _ in range(3)] == [2, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=2).result(10) for _ in range(3)] == [2, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [
             *((-number,) for number in range(5, 0, -1)),
             (4,),
             (5,),
         ]
         opened.execute("DELETE FROM sessions WHERE no < 5")
-        assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(3)] == [3, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
         listed.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
         opened.execute("DELETE FROM traces WHERE no = 4")
         opened.execute("DELETE FROM listed WHERE no = 4")
-        assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(2)] == [1, 0]
 
 
 class TestKept:
