@@ -36,7 +36,7 @@ from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import live_evaluator
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups
-from pandaeval_collector.store.store import JUDGE_WRITES, asked_store
+from pandaeval_collector.store.store import JUDGE_WRITES, AskedStore
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class JudgeServer:
         assert configured is not None, "a judge is configured"
         self._front, self._configured, self._telemetry = front, configured, Telemetry()
         self._evaluator = live_evaluator(config)
-        self._store = asked_store(Path(config.store.path), clock, front, JUDGE_WRITES)
+        self._store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
         self._process, self._caller = open_caller(self._store, configured, os.environ)
         self._longest_wait = math.inf
         self._running: list[asyncio.Task[None]] = []

@@ -107,15 +107,14 @@ class StoreFullError(RuntimeError):
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
     """Inserts chunks; returns the bytes that they take. They are packed here and not by the callers: an event loop is
     too dear to compress on."""
-    rows = []
+    rows, size = [], 0
     for chunk, (packed, data) in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True):
-        logs, id_, trace_id, items, start_ns = int(chunk.logs), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns
-        session, closes = chunk.session, int(chunk.closes)
-        checksum = row_sum([logs, int(packed), id_, trace_id, items, start_ns, session, closes], data)
-        size = len(chunk.data)
-        rows.append((id_, trace_id, logs, items, start_ns, size, packed, data, session, closes, checksum))
-    insert(connection, "chunks", rows)
-    return sum(len(row[7]) for row in rows)
+        about: list[object] = [int(chunk.logs), int(packed), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns]
+        about += [chunk.session, int(chunk.closes)]
+        rows.append((*about, data, row_sum(about, data), len(chunk.data)))
+        size += len(data)
+    insert(connection, f"chunks ({CHUNK}, size)", rows)
+    return size
 
 
 class Kept(Table):
@@ -191,8 +190,10 @@ def _move(connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, byt
             connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (no, now, len(data), data))
 
 
-def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
-    """Returns what :meth:`pandaeval_collector.store.StoreReader.contents` does, for the number of a trace."""
+def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
+    """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
+    ``zstandard.ZstdError`` where it is damaged."""
+    no = numbers.of_traces(connection, [trace_id]).get(trace_id)
     kept = "SELECT data FROM kept WHERE no = ?"
     row = connection.execute(kept, (no,)).fetchone()
     if row is None:
@@ -215,8 +216,7 @@ def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
     reader = connect(file, "off", read_only=True)
     try:
         rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
-        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        kept = contents(reader, no) if no is not None and not rows else []
+        kept = [] if rows else contents(reader, trace_id)
     finally:
         reader.close()
     return [*map(chunk_content, rows)] or [data for _, data in kept]

@@ -273,8 +273,7 @@ class Finder:
     def contents(self, trace_id: bytes) -> list[Part]:
         """Returns the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
         with self._reads.snapshot() as reader:
-            no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-            return [] if no is None else contents(reader, no)
+            return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
         """Returns a page of results as JSON objects, newest first, all revisions. ``before``: where the last one

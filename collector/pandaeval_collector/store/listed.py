@@ -225,16 +225,12 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
 
 
 def result_conditions(wanted: Wanted, table: str) -> tuple[list[str], list[Any]]:
-    where: list[str] = []
-    values: list[Any] = []
-    if wanted.metric is not None:
-        where.append(f"{table}.metric = ?")
-        values.append(wanted.metric)
-    if wanted.success is not None:
-        where.append(f"{table}.success = ?")
-        values.append(int(wanted.success))
-    for name in ("outcome", "label"):
-        if (value := getattr(wanted, name)) is not None:
-            where.append(f"json_extract(CAST({table}.body AS TEXT), '$.{name}') = ?")
-            values.append(value)
-    return where, values
+    """Returns the conditions on rows of ``results`` as SQL, and their values."""
+    demanded: dict[str, Any] = {
+        f"{table}.metric = ?": wanted.metric,
+        f"{table}.success = ?": None if wanted.success is None else int(wanted.success),
+        f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?": wanted.outcome,
+        f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?": wanted.label,
+    }
+    given = {condition: value for condition, value in demanded.items() if value is not None}
+    return [*given], [*given.values()]

@@ -97,11 +97,8 @@ class StoreReader(Table):
                 yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
-        ``zstandard.ZstdError`` where it is damaged."""
-        reader = self._reader()
-        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        return [] if no is None else contents(reader, no)
+        """See :func:`pandaeval_collector.store.chunks.contents`."""
+        return contents(self._reader(), trace_id)
 
     # -- decisions and results -----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The store: acknowledged means committed, and a restart continues where the last process stopped.
 
-One thread writes (:mod:`writer`); readers have connections of their own. Only the index of open traces lives in memory;
-contents stay on disk until their trace is due.
+One thread writes (:mod:`commits`); readers have connections of their own. Only the index of open traces lives in
+memory; contents stay on disk until their trace is due.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -26,7 +26,7 @@ from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.changes import WriteSet, apply
 from pandaeval_collector.store.chunks import Kept, StoreFullError, add_chunks
 from pandaeval_collector.store.clock import KEY, StoreClock
-from pandaeval_collector.store.commits import Commits, keep_newest, newest_chunk, number_of
+from pandaeval_collector.store.commits import Commits, Writer, keep_newest, newest_chunk, number_of
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
@@ -40,7 +40,6 @@ from pandaeval_collector.store.rows import Chunk, ResultRow
 from pandaeval_collector.store.runs import RunTable, Schedules
 from pandaeval_collector.store.series import Tally
 from pandaeval_collector.store.table import insert
-from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
@@ -117,6 +116,7 @@ class Store:
             )
             self._writer.start()
             undone.pop_all()
+        self.missing, self.require, self.waiting = self._commits.missing, self._place.require, self._writer.waiting
         if is_new:
             self.keep_time()
         self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
@@ -264,22 +264,12 @@ class Store:
 
         return self._writer.submit(work)
 
-    def waiting(self) -> int:
-        """Returns how many writes are queued."""
-        return self._writer.waiting()
-
     def checkpoint(self) -> None:
         """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
         with closing(connect(self._file, self._durability)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # -- whether it is well --------------------------------------------------------------------------------------
-
-    @property
-    def missing(self) -> str:
-        """What earlier processes committed and the store lacks, as a clause; empty if nothing is known to be
-        missing."""
-        return self._commits.missing
 
     @property
     def gone(self) -> str:
@@ -290,10 +280,6 @@ class Store:
     def failing(self) -> str:
         """Why the last transaction could not be written; empty after one that could."""
         return self._writer.failing
-
-    def require(self) -> None:
-        """Raises :class:`StoreGoneError` when it is known that files were taken away."""
-        self._place.require()
 
     def look(self) -> str:
         """Checks whether all files are at their paths; returns ``gone``, which stays once something was wrong. Blocks;
@@ -377,11 +363,6 @@ def writing(store: Store, allowed: frozenset[str]) -> Callable[..., Awaitable[An
     return write
 
 
-def asked_store(path: Path, clock: StoreClock, front: Peer, writes: frozenset[str]) -> Store:
-    """Returns what stands in for the store in a child. ``writes``: what is asked of the front. On the event loop."""
-    return cast(Store, _AskedStore(path, clock, front, writes))
-
-
 _TABLES = {
     "jobs": Jobs,
     "people": People,
@@ -392,10 +373,11 @@ _TABLES = {
 }
 
 
-class _AskedStore:
+class AskedStore(Store):
+    """What stands in for the store in a child. ``writes``: what is asked of the front. On the event loop."""
+
     def __init__(self, path: Path, clock: StoreClock, front: Peer, writes: frozenset[str]) -> None:
         self.path, self.clock, self.reads = path, clock, StoreReader(path)
-        self.get = self.reads.get
         self._front, self._loop = front, asyncio.get_running_loop()
         for name, table in _TABLES.items():
             setattr(self, name, _AskedTable(name, table(self.reads.connection), writes, self._write))

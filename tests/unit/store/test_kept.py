@@ -230,14 +230,14 @@ class TestFile:
         """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""
         decide(store, 1, b"spans")
         reader = _MovedMeanwhile(store.reads.connection(), lambda: keep(store))
-        assert chunks.contents(reader, 1) == [(False, b"spans")]  # type: ignore[arg-type]
+        assert chunks.contents(reader, trace_id(1)) == [(False, b"spans")]  # type: ignore[arg-type]
         other = _MovedMeanwhile(store.reads.connection(), lambda: None)
         decide(store, 2, b"spans")
         ids = store.reads.held(trace_id(2))
         assert ids is not None
         gone = _MovedMeanwhile(store.reads.connection(), lambda: store.discard(ids[1]).result())
-        assert chunks.contents(gone, 2) == []  # type: ignore[arg-type]
-        assert chunks.contents(other, 3) == []  # type: ignore[arg-type]
+        assert chunks.contents(gone, trace_id(2)) == []  # type: ignore[arg-type]
+        assert chunks.contents(other, trace_id(3)) == []  # type: ignore[arg-type]
 
 
 class TestAllTraces:
@@ -305,7 +305,7 @@ class _MovedMeanwhile:
     def __init__(self, reader: sqlite3.Connection, change: object) -> None:
         self._reader, self._change = reader, change
 
-    def execute(self, statement: str, values: object) -> object:
+    def execute(self, statement: str, values: object = ()) -> object:
         cursor = self._reader.execute(statement, values)  # type: ignore[arg-type]
         if "chunks FROM traces" not in statement:
             return cursor
