@@ -21,7 +21,7 @@ OUTCOMES = ("scored", "assumed", "unscored")
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A filter of lists. ``name``: of the API's parameter, and the field of
-    :class:`pandaeval_collector.store.wanted.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
+    :class:`pandaeval_collector.store.listed.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
     may be given, which must all hold. ``option``: its name in commands, where ``name`` would not tell what it is about;
     of a ``flag`` with the word for no."""
 

@@ -51,7 +51,6 @@ _VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 _EXAMPLES = 3
-_SHOWN = 100
 MOST_GROUPS = 2000
 """Most groups kept. Those without a failure for longest make room."""
 _KEPT_EXAMPLES = 20
@@ -258,28 +257,6 @@ def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
     """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
-
-
-def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:
-    """Returns the groups as a page shows them."""
-    return [
-        {**group.to_dict(), "examples": [{"place": each.place, "trace": each.trace_id} for each in group.examples]}
-        for group in groups[:_SHOWN]
-    ]
-
-
-def as_text(groups: Sequence[RootCause]) -> str:
-    """Writes the groups for people, several lines; ``""`` for no group."""
-    if not groups:
-        return ""
-    lines = ["Unique errors:"]
-    for group in groups:
-        lines.append(f"  [{group.severity}] {group.title} ({group.count} occurrence(s))")
-        lines.append(f"    {group.description}")
-        more = ", …" if group.count > 2 * _EXAMPLES else ""
-        shown = group.members[: 2 * _EXAMPLES]
-        lines.append(f"    Examples: {', '.join(member.place for member in shown)}{more}")
-    return "\n".join(lines)
 
 
 # -- the groups of a running collector ---------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.store import numbers
+from pandaeval_collector.store.listed import Wanted, conditions
 from pandaeval_collector.store.table import Table
-from pandaeval_collector.store.wanted import Wanted, conditions
 
 _ENDED = "('done', 'cancelled')"
 MOST_WAITING = 100

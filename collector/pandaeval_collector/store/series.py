@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -165,8 +165,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Exemplar:
+class Exemplar(NamedTuple):
     """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
 
     value: float
@@ -319,16 +318,13 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
     """Converts increments to rows of the store."""
     return [
         SeriesRow(
-            name=each.instrument.name,
-            attributes=orjson.dumps(each.attributes).decode(),
-            width=len(each.instrument.bounds) + 1,
-            count=each.count,
-            total=each.total,
-            buckets=each.buckets,
-            exemplars={
-                index: (found.value, found.trace_id, found.span_id, found.time_ns)
-                for index, found in each.exemplars.items()
-            },
+            each.instrument.name,
+            orjson.dumps(each.attributes).decode(),
+            len(each.instrument.bounds) + 1,
+            each.count,
+            each.total,
+            each.buckets,
+            {index: (e.value, e.trace_id, e.span_id, e.time_ns) for index, e in each.exemplars.items()},
         )
         for each in added
     ]

@@ -13,7 +13,7 @@ from itertools import chain, islice, repeat
 from typing import Any, cast
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.commits import Writer
 
 _MOST, _EXACT = 64, 16
 """Rows of a statement; up to how many there is one for each number of them."""

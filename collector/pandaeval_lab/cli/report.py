@@ -25,7 +25,7 @@ from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
 from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows

@@ -239,12 +239,12 @@ class _Web:
     def _read_giving(self, ids: Iterable[str]) -> None:
         if self._store is not None and (wanted := {*ids} - self._asked[0]):
             self._asked[0].update(wanted)
-            self._add_stored(self._store.responses.giving(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=False))
 
     def _read_continuing(self, ids: Iterable[str]) -> None:
         if self._store is not None and (wanted := {*ids} - self._asked[1]):
             self._asked[1].update(wanted)
-            self._add_stored(self._store.responses.continuing(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=True))
 
     def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
         for row in rows:

@@ -52,7 +52,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
     async def draw_next(asked: DrawBody) -> Drawn:
         def read() -> tuple[str, Queue]:
-            connection = store.people.reader()
+            connection = store.reads.connection()
             key = metric_to_label(connection, asked.metric, names, "metric")
             return key, drawn_next(connection, key, asked.agent, asked.n)
 
