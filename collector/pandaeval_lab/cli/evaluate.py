@@ -19,7 +19,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._output import console, output_file, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.config import Config, masked, secret
@@ -196,7 +196,7 @@ class Evaluation:
             self._layers or nullcontext(),
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
-            OutputFile(self._output) as target,
+            output_file(self._output) as target,
         ):
             files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
