@@ -15,9 +15,9 @@ from typing import Annotated, Any, Self
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import in_place_of
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.client import Asker

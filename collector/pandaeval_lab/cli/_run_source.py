@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import in_place_of
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.found import Listed
