@@ -1,7 +1,7 @@
 """Values against JSON schemas: arguments against that of their tool, answers against that of their case.
 
 A schema may come from a trace, which anybody may have written: its expressions are searched in linear time
-(:mod:`pandaeval_collector.base.patterns`), and nothing that it refers to is fetched.
+(:mod:`pandaeval_lab.cases.patterns`), and nothing that it refers to is fetched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from pandaeval_collector.base.patterns import PatternError, compiled
+from pandaeval_lab.cases.patterns import PatternError, compiled
 
 MOST = 10
 _MOST_STEPS = 100_000

@@ -9,10 +9,10 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.cli._where import Chooser, Where, parse_where
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_lab.cli._where import Chooser, Where, parse_where
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
