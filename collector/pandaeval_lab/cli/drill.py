@@ -17,7 +17,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
+from pandaeval_collector.cli._output import console, many, output_file, progress, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import close_rules
@@ -88,7 +88,7 @@ def drill(
     with (
         TraceFiles(close_rules(settings)) as files,
         progress(console(stderr=True), "drilling") as on_done,
-        OutputFile(output) as target,
+        output_file(output) as target,
     ):
         files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)

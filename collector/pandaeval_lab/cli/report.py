@@ -19,7 +19,7 @@ from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given
-from pandaeval_collector.cli._output import OutputFile, console, many, progress
+from pandaeval_collector.cli._output import console, many, output_file, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of
@@ -68,7 +68,7 @@ def report(
     finder = Finder(folder, READ_LIMIT_S)
     try:
         with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
-            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
+            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(output_file(output)), bar)
     except TooSlowError as error:
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:
