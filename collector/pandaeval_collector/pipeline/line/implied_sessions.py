@@ -94,10 +94,11 @@ class Forward:
         """See :class:`Chains`."""
         places = Places()
         for run in runs:
-            turn = _turn(run.member, run.unit.session_id)
-            session = self.session(turn)
-            if turn.named is None and session is not None:
-                places.sessions[turn.trace_id] = session
+            if run.member.facts.linked:
+                turn = _turn(run.member, run.unit.session_id)
+                session = self.session(turn)
+                if turn.named is None and session is not None:
+                    places.sessions[turn.trace_id] = session
         return places
 
     def session(self, turn: Turn) -> str | None:
