@@ -13,7 +13,7 @@ from typing import Any
 from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import GRADERS, registry
-from pandaeval_lab.cli.metrics import whys
+from pandaeval_lab.cli.metrics import description, whys
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 _LEVELS = {
@@ -88,7 +88,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
 def _told(metric: Metric[Any, Any]) -> dict[str, str]:
     """Returns the metric's description as Markdown, without its first line, under ``text``; ``Scale`` and ``Source``
     apart."""
-    doc = metric.description
+    doc = description(metric)
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`").strip()
     found = {}
     for name in ("Scale", "Source"):
