@@ -99,11 +99,6 @@ def places(config: Config) -> Iterator[tuple[str, str, str]]:
                 yield area, key, where
 
 
-def setting(config: Config, key: str) -> Any:
-    """Returns one configured value, even of an installed package's section; ``None`` where there is none."""
-    return dict(_leaves(config.model_dump(mode="json"), "")).get(key)
-
-
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for name, each in value.items():
@@ -330,7 +325,7 @@ def _places(config: Config) -> Iterator[Diagnosis]:
             )
         else:
             yield Diagnosis(area, "ok", f"{key} ({where}) answers")
-    file = setting(config, "exporters.jsonl.path")
+    file = config.exporters.jsonl.path  # type: ignore[attr-defined]
     if file is not None and (trouble := unwritable(Path(str(file)).parent)):
         yield _wrong("sinks", f"exporters.jsonl.path: {trouble}", "let this user write there")
     if config.judge.model is None:
