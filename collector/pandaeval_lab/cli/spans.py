@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -49,11 +50,8 @@ def _whole(folder: Path, begun: str) -> bytes:
         )
     if len(begun) == 32:
         return bytes.fromhex(begun)
-    finder = Finder(folder)
-    try:
+    with closing(Finder(folder)) as finder:
         found = finder.traces_from(begun)
-    finally:
-        finder.close()
     if len(found) != 1:
         said = "several traces are" if found else "no trace is"
         raise UserError(f"{begun}: {said} called so in {folder}; `pandaeval traces` lists them")
