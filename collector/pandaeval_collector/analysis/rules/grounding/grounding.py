@@ -40,6 +40,7 @@ _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
+_FROM = re.compile(r"(?:from|von|de|da) \d")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _AFTER_VALUE = re.compile(r"\d[\d.,:]*")
@@ -296,7 +297,7 @@ def _stem(word: str) -> str:
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
-    for match in SPAN_OF_TIME.finditer(text):
+    for match in SPAN_OF_TIME.finditer(text) if _FROM.search(text) is not None else ():
         if match[1] is None:
             continue
         opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
