@@ -324,7 +324,7 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
             each.count,
             each.total,
             each.buckets,
-            {index: (e.value, e.trace_id, e.span_id, e.time_ns) for index, e in each.exemplars.items()},
+            each.exemplars,
         )
         for each in added
     ]
@@ -393,7 +393,7 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
         count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
         for index, number in row.buckets.items():
             buckets[index] += number
-        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+        exemplars.update({str(index): tuple(exemplar) for index, exemplar in row.exemplars.items()})
         standing[key] = count + row.count, total + row.total, buckets, exemplars
     insert(
         connection,
