@@ -15,7 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import many, output_file, print_json, print_table, safe
+from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
@@ -24,6 +24,7 @@ from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import between
 from pandaeval_lab.passk.promoting import promotable, saturation

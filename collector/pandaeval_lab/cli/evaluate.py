@@ -22,7 +22,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._hand import declared
-from pandaeval_collector.cli._output import console, output_file, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
@@ -43,6 +43,7 @@ from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Chooser, parse_where
+from pandaeval_lab.cli._writing import output_file, throughput, write_json_line
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles

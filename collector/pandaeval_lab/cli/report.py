@@ -19,7 +19,7 @@ from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given
-from pandaeval_collector.cli._output import console, many, output_file, progress
+from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of
@@ -31,6 +31,7 @@ from pandaeval_lab.cli._report import default_file
 from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Where, parse_where
+from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
