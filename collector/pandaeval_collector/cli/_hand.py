@@ -18,6 +18,13 @@ _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 
 
+def declared(kind: type) -> dict[str, tuple[Any, Any]]:
+    """Returns the options that a dataclass declares by its fields: annotation and default by name."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    empty = inspect.Parameter.empty
+    return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}
+
+
 def alike(app: typer.Typer) -> None:
     """Gives options of the same name the same short form and metavar in all commands of the application."""
     for command in commands(app):
@@ -65,13 +72,6 @@ def _name_value(info: ParameterInfo, kind: Any, name: str) -> None:
         info.metavar = "FILE"
     elif isinstance(info, ArgumentInfo) and name.endswith("_id"):
         info.metavar = "ID"
-
-
-def declared(kind: type) -> dict[str, tuple[Any, Any]]:
-    """Returns the options that a dataclass declares by its fields: annotation and default by name."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    empty = inspect.Parameter.empty
-    return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}
 
 
 def in_place_of(

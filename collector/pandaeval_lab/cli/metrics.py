@@ -247,9 +247,9 @@ class CostsByUnit:
         )
 
 
-def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
-    """Scores the traces of files without a judge, and prints what each metric cost: a table, or one JSON object a
-    line."""
+def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, int]:
+    """Scores the traces of files without a judge. Returns the cost of each metric, and how many traces and spans of
+    agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
     if "-" not in files:  # loading at first use is no metric's cost
         with TraceFiles(close_rules(config)) as first:
@@ -266,7 +266,13 @@ def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
         finally:
             CPU.listener = None
         whole = time.process_time() - before
-    rows = heard.rows(CPU.seconds().get(EMBEDDING, 0.0) - embedded, whole)
+        embedded = CPU.seconds().get(EMBEDDING, 0.0) - embedded
+    return heard.rows(embedded, whole), len(heard.spans), sum(heard.spans.values())
+
+
+def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
+    """Prints the cost of each metric over the traces of files, as a table or one JSON object a line."""
+    rows, traces, spans = costs(files, config)
     if as_json:
         return print_json([asdict(row) for row in rows])
     out = console()
@@ -278,6 +284,6 @@ def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
         cells.append([row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""])
     out.print(table(heads, cells, on=out))
     out.print(
-        f"CPU time over {many(len(heard.spans), 'trace')} and {many(sum(heard.spans.values()), 'span')}; a unit is a "
-        "trace, or the session of a session metric; what several metrics read is counted to the first."
+        f"CPU time over {many(traces, 'trace')} and {many(spans, 'span')}; a unit is a trace, or the session of a "
+        "session metric; what several metrics read is counted to the first."
     )
