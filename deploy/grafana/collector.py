@@ -142,8 +142,7 @@ def _disk_errors() -> Panel:
 def _metric_cpu() -> Panel:
     return graph(
         "CPU of metrics",
-        "Cores that each metric takes; what several of them read is counted to the first. "
-        "`pandaeval metrics --cost FILE` tells it per span.",
+        "Cores that each metric takes; what several of them read is counted to the first.",
         {"{{pandaeval_metric}}": per_second(f"pandaeval_metric_cpu_seconds_total{_ON}", "pandaeval_metric")},
         width=24,
         stacked=True,

@@ -28,9 +28,12 @@ def loads(text: str) -> Any:
 
 
 def _thorough(text: str) -> Any:
-    if "\\u" in text:
-        text = _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text)
-    return _decode(text)
+    return _decode(without_half_pairs(text))
+
+
+def without_half_pairs(text: str) -> str:
+    """Returns JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
+    return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text) if "\\u" in text else text
 
 
 def _whole(digits: str) -> int | float | str:

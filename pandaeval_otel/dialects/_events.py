@@ -77,11 +77,6 @@ def message_of_event(name: str, body: Any) -> Message | None:
     return message_of({**whole, "role": role, "content": blocks_of(content)}, role)
 
 
-def is_input(name: str) -> bool:
-    """Returns whether a per-message event of this name belongs to the model's input."""
-    return name in _INPUT_ROLES
-
-
 def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
     told = EventContent()
     given: list[Message] = []
@@ -98,7 +93,7 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
         else:
             message = message_of_event(name, body)
             if message is not None:
-                (given if is_input(name) else made).append(message)
+                (given if name in _INPUT_ROLES else made).append(message)
             elif body is not attributes:
                 given += _side(body, "input", "user")
                 made += _side(body, "output", "assistant")
@@ -140,14 +135,6 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
     """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
     members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
-    given: list[Message] = []
-    made: list[Message] = []
-    for item in as_list(value):
-        event = parsed(item)
-        if type(event) is not dict:
-            continue
-        name = str(event.get(semconv.EVENT_NAME) or "")
-        message = message_of_event(name, event)
-        if message is not None:
-            (given if is_input(name) else made).append(message)
-    return tuple(given) if tells(given) else None, tuple(made) if tells(made) else None
+    listed = [event for item in as_list(value) if type(event := parsed(item)) is dict]
+    told = _told([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in listed])
+    return told.input, told.output

@@ -14,17 +14,7 @@ from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import (
-    NOT_CAPTURED,
-    Captured,
-    Kind,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    ToolRequest,
-    ToolResponse,
-)
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE = "crewai"

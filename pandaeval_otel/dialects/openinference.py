@@ -345,7 +345,9 @@ def _kind_of(span: RawSpan) -> Kind | None:
     if kind is Kind.TOOL:
         return _tool_kind(span)
     if kind is Kind.AGENT:
-        return Kind.WORKFLOW if _is_envelope(span) else kind
+        # Of OpenAI Agents, one without a name of its own stands for the whole trace rather than for an agent.
+        is_envelope = "openai_agents" in span.scope.name and _NODE not in attributes and _AGENT_NAME not in attributes
+        return Kind.WORKFLOW if is_envelope else kind
     if kind is not None:
         return kind
     return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
@@ -402,11 +404,6 @@ def _tool_kind(span: RawSpan) -> Kind:
     if name == "(merged tools)" or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(_INPUT)):
         return Kind.STEP
     return Kind.TOOL
-
-
-def _is_envelope(span: RawSpan) -> bool:
-    """Returns whether an AGENT span of OpenAI Agents stands for the whole trace rather than for an agent."""
-    return "openai_agents" in span.scope.name and _NODE not in span.attributes and _AGENT_NAME not in span.attributes
 
 
 def _is_langchain(span: RawSpan) -> bool:

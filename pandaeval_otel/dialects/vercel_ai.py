@@ -25,14 +25,7 @@ from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import (
-    Kind,
-    Message,
-    Part,
-    Reasoning,
-    ToolRequest,
-    ToolResponse,
-)
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE_7 = "gen_ai"

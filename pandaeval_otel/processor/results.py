@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import grpc
 import grpc.aio
@@ -28,6 +28,17 @@ Result = dict[str, Any]
 behind it."""
 
 
+class Reached(TypedDict, total=False):
+    """How a collector is reached, as by the arguments of a processor; what is missing comes from the environment."""
+
+    endpoint: str | None
+    token: str | None
+    headers: Mapping[str, str] | None
+    certificate: str | None
+    client_certificate: str | None
+    client_key: str | None
+
+
 async def watch_results(
     *,
     session: str = "",
@@ -35,12 +46,7 @@ async def watch_results(
     agent: str = "",
     metric: str = "",
     after: int = 0,
-    endpoint: str | None = None,
-    token: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    certificate: str | None = None,
-    client_certificate: str | None = None,
-    client_key: str | None = None,
+    **collector: Unpack[Reached],
 ) -> AsyncIterator[Result]:
     """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
 
@@ -48,14 +54,7 @@ async def watch_results(
     (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. Waits for a collector
     that goes away, and misses or repeats nothing. Raises ``grpc.aio.AioRpcError`` when the collector refuses.
     """
-    where = settings(
-        endpoint=endpoint,
-        token=token,
-        headers=headers,
-        certificate=certificate,
-        client_certificate=client_certificate,
-        client_key=client_key,
-    )
+    where = settings(**collector)
     request = WatchResultsRequest(
         session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after
     )  # fmt: skip
@@ -86,16 +85,7 @@ async def watch_results(
 
 
 def wait_for_result(
-    trace: str | int | Span,
-    metric: str,
-    timeout: float = 30.0,
-    *,
-    endpoint: str | None = None,
-    token: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    certificate: str | None = None,
-    client_certificate: str | None = None,
-    client_key: str | None = None,
+    trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Unpack[Reached]
 ) -> Result:
     """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError`, naming
     metric and trace, after ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would block its
@@ -103,17 +93,7 @@ def wait_for_result(
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):
-            results = watch_results(
-                trace=trace,
-                metric=metric,
-                endpoint=endpoint,
-                token=token,
-                headers=headers,
-                certificate=certificate,
-                client_certificate=client_certificate,
-                client_key=client_key,
-            )
-            async for result in results:
+            async for result in watch_results(trace=trace, metric=metric, **collector):
                 return result
             raise AssertionError("watching ends only with an error")
 

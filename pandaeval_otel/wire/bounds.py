@@ -15,6 +15,7 @@ from typing import Any
 from pandaeval_otel.wire import fields as wire_fields
 from pandaeval_otel.wire.fields import entry, fields, number_in, pair, varint
 from pandaeval_otel.wire.skeleton import Request
+from pandaeval_otel.wire.weight import TRACES, upper_items
 
 # The caps on the objects that decoding one trace makes, and the count of those made so far.
 #
@@ -79,26 +80,9 @@ _MAX_COUNT = 0xFFFFFFFF
 def outline(chunk: bytes) -> Any:
     """Returns a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
     scopes and items than any trace has."""
-    if len(chunk) > SMALL and _containers(chunk) > MAX_ITEMS:
+    if len(chunk) > SMALL and upper_items(chunk, TRACES, MAX_ITEMS) > MAX_ITEMS:
         raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
     return Request.FromString(chunk)
-
-
-def _containers(chunk: bytes) -> int:
-    number = 0
-    for tag, _, at, end, copies in fields(chunk):
-        number += copies
-        if tag == 0x0A and end > at:
-            inner = chunk[at:end]
-            for kind, _, start, stop, times in fields(inner):
-                number += times
-                if kind == 0x12 and stop > start:
-                    number += sum(copies for *_, copies in fields(inner[start:stop]))
-                if number > MAX_ITEMS:
-                    return number
-        if number > MAX_ITEMS:
-            break
-    return number
 
 
 def nested(data: bytes, room: Room) -> int:

@@ -8,7 +8,6 @@ name. ``google.protobuf.json_format`` cannot be used: it expects base64 ids, and
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -17,6 +16,8 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from pandaeval_otel.base._json import without_half_pairs
 
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
@@ -204,10 +205,10 @@ attribute takes three messages for four JSON levels."""
 
 
 def decode_json(body: bytes | str) -> Any:
-    """Returns the JSON document in ``body``. Raises :class:`BadOtlp` if it is none or nests deeper than
-    ``MAX_DEPTH``."""
+    """Returns the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
+    none or nests deeper than ``MAX_DEPTH``."""
     try:
-        document = _loads(body)
+        document = _document(body)
     except RecursionError:
         raise BadOtlp(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -225,6 +226,18 @@ def decode_json(body: bytes | str) -> Any:
     raise BadOtlp(f"nested deeper than {MAX_DEPTH} levels")
 
 
+def _document(body: bytes | str) -> Any:
+    """Reads a document; a value with half a surrogate pair, which orjson and protobuf refuse, costs no other."""
+    try:
+        return _loads(body)
+    except ValueError:
+        text = body if isinstance(body, str) else body.decode()
+        repaired = without_half_pairs(text)
+        if repaired == text:
+            raise
+    return _loads(repaired)
+
+
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
     """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
     :class:`BadOtlp`; one bad span makes the whole request bad."""
@@ -240,11 +253,16 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
 
 
+def _slowly(body: bytes | str) -> Any:
+    text = body if isinstance(body, str) else body.decode()
+    return json.loads(without_half_pairs(text), parse_constant=_no_constant)
+
+
 def _loader() -> Callable[[bytes | str], Any]:
     try:
         from orjson import loads
     except ImportError:  # an application need not have it
-        return functools.partial(json.loads, parse_constant=_no_constant)
+        return _slowly
     return loads
 
 

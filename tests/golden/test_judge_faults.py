@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response_owning_up import owns_up
+from pandaeval_collector.analysis.rules.response_recovery import owns_up
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests

@@ -21,9 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families as classic
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.config import load
-from pandaeval_collector.exporters._otlp import connections
+from pandaeval_collector.exporters._otlp import transport
 from pandaeval_collector.exporters.delivery import outbox as outlet
-from pandaeval_collector.store.tally import OTHER
+from pandaeval_collector.store.series import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.database import open_database
 from support.doors import grpc_client, http_client, until
@@ -60,7 +60,7 @@ def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sinks are given up on after half a second. One that only answered late gets the same again, as it may."""
-    monkeypatch.setattr(connections, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(transport, "TIMEOUT_S", 0.5)
 
 
 impatient = pytest.mark.usefixtures("_impatient")

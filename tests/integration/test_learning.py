@@ -1,4 +1,4 @@
-"""A running collector learns at forty labels, and scores with it after a kill."""
+"""A running collector scores with what was learned from its store, after a kill too."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.cli import app
-from pandaeval_collector.labels.learning import kept
 from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
 from support.collector import CollectorProcess
 from support.learnable import AGENT, METRIC, LearnableSession, sessions
 from support.senders import GrpcDoor
 
 SETTINGS = {
-    "PANDAEVAL_LEARN__INTERVAL": "200ms",
     "PANDAEVAL_SESSION__IDLE": "1s",
     "PANDAEVAL_METRICS__ENABLED": "[session.problem]",
 }
@@ -38,30 +37,21 @@ def problems(collector: CollectorProcess) -> dict[str, str]:
     return {each["session_id"]: each["metadata"]["learned"]["version"] for each in collector.results()}
 
 
-def counted(collector: CollectorProcess) -> list[float]:
-    return [value for _, value in collector.series("learned_labels")]
-
-
-def test_at_forty_labels_it_learns_and_a_killed_one_scores_the_next_session(tmp_path: Path) -> None:
+def test_what_is_learned_from_its_store_scores_the_next_session_and_after_a_kill(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path, SETTINGS) as collector:
         collector.start()
         for each in MADE[:40]:
             send(collector, each)
         collector.until(collector.at_rest, "decided")
-        label(collector, tmp_path / "labels.csv", MADE[:39])
-        collector.until(lambda: counted(collector) == [39.0], "looked at")
-        folder = collector.data / "learned"
-        assert kept(folder, "session", AGENT) is None, "a label is missing"
-
-        label(collector, tmp_path / "last.csv", MADE[39:40])
-        collector.until(lambda: kept(folder, "session", AGENT) is not None, "learned")
-        model = kept(folder, "session", AGENT)
-        assert model is not None
-        assert (model.evidence.labels, problems(collector)) == (40, {})
+        label(collector, tmp_path / "labels.csv", MADE[:40])
+        outcome = CliRunner().invoke(app, ["learn", "--store", str(collector.data)])
+        assert outcome.exit_code == 0, outcome.output
+        [file] = (collector.data / "learned").iterdir()
+        learned = LearnedModel.of_json(file.read_text())
+        assert (learned.agent, learned.labels, problems(collector)) == (AGENT, 40, {})
 
         collector.kill()
         collector.start()
         send(collector, MADE[40])
         collector.until(lambda: MADE[40].id in problems(collector), "scored")
-        assert problems(collector)[MADE[40].id] == model.version
-        assert kept(folder, "session", AGENT) == model, "it is not learned again"
+        assert problems(collector)[MADE[40].id] == learned.model.version

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_lab.replay.files import Input
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
@@ -43,7 +44,7 @@ def _traces(path: Path) -> Iterator[Trace]:
 
 
 def _ended_badly(traces: list[Trace]) -> bool:
-    return any((found := response(trace)) is not None and found.ending is not None for trace in traces)
+    return any(isinstance(found := response(trace), Score) and "ending" in found.metadata for trace in traces)
 
 
 @pytest.mark.parametrize("scenario", ["llm_error", "tool_error"])

@@ -43,8 +43,8 @@ from support.doors import (
 )
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
-TLS = Tls(Path("server.pem"), Path("server.key"))
-MTLS = Tls(Path("server.pem"), Path("server.key"), Path("ca.pem"))
+TLS = Tls(cert="server.pem", key="server.key")
+MTLS = Tls(cert="server.pem", key="server.key", client_ca="ca.pem")
 
 
 class TestAddresses:
@@ -230,8 +230,8 @@ class TestTls:
 
     @pytest.mark.parametrize("broken", ["missing.pem", "ca.key"])
     async def test_files_that_cannot_be_used_are_named(self, certificates: Path, broken: str) -> None:
-        tls = Tls(certificates / broken, certificates / "server.key")
-        no_ca = Tls(certificates / "server.pem", certificates / "server.key", certificates / broken)
+        tls = Tls(cert=str(certificates / broken), key=str(certificates / "server.key"))
+        no_ca = tls_in(certificates, mutual=False).model_copy(update={"client_ca": str(certificates / broken)})
         for unusable in (tls, no_ca):
             for door in (
                 OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), LOOPBACK, tls=unusable),
@@ -242,7 +242,11 @@ class TestTls:
 
 
 def tls_in(folder: Path, mutual: bool) -> Tls:
-    return Tls(folder / "server.pem", folder / "server.key", folder / "ca.pem" if mutual else None)
+    return Tls(
+        cert=str(folder / "server.pem"),
+        key=str(folder / "server.key"),
+        client_ca=str(folder / "ca.pem") if mutual else None,
+    )
 
 
 async def greeted(where: Address, context: ssl.SSLContext) -> bool:

@@ -14,13 +14,12 @@ from starlette.types import Receive, Scope, Send
 
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._connections import Crowd, grpc_connections, health_connections, http_connections
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.bind import Address, grpc_connections, health_connections, http_connections
 from pandaeval_collector.receivers.health import health_app
-from pandaeval_collector.receivers.results_grpc import ResultsHandler
-from pandaeval_collector.receivers.server import HttpServer
+from pandaeval_collector.receivers.own_grpc import ResultsHandler
+from pandaeval_collector.receivers.server import Crowd, HttpServer
 from support.doors import (
     LOOPBACK,
     CountingTelemetry,

@@ -13,7 +13,7 @@ import pytest
 from pandaeval_collector.receivers import Accepted, Dense, Submitted
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.submit_grpc import SubmitHandler
+from pandaeval_collector.receivers.own_grpc import SubmitHandler
 from pandaeval_otel.wire.fragments import DenseError
 from pandaeval_otel.wire.splitting import split_traces
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door

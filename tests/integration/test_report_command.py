@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_lab.cli import _report
-from support.reports import parsed
+from support.judged import trace
+from support.reports import parsed, report, result
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 
@@ -137,12 +139,6 @@ def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
 
 
 def test_a_run_that_broke_is_as_bad_as_can_be() -> None:
-    from pandaeval_collector.show.report.index import ranked
-    from pandaeval_collector.show.report.results import ShownResult
-    from pandaeval_collector.show.report.rows import ReportTrace
-
-    broken = ReportTrace({"id": "broken", "error": "TimeoutError"}, "", (0, 0))
-    off_topic = ReportTrace({"id": "off topic"}, "", (0, 0))
-    off_topic.add(ShownResult("trace.coherence", "off topic", {"signal": 0.1, "success": False}, {}, 1))
-    order = [unit.rows[0].facts["id"] for unit in ranked([off_topic, broken], {})]
-    assert order == ["broken", "off topic"]
+    broken, off_topic = (replace(trace(), trace_id=f"{no:032x}", session_id=None) for no in (1, 2))
+    made = report([replace(broken, error="TimeoutError"), off_topic], [result(off_topic, finding=0.1)])
+    assert [made.index["traces"][at]["id"] for _, at in made.index["order"]] == [broken.trace_id, off_topic.trace_id]

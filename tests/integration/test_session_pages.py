@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, SessionState
 from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 from support.doors import RecordingIngest, grpc_door
 

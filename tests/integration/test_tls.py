@@ -293,7 +293,9 @@ async def test_results_reach_a_sink_with_tls(
         shutil.copyfile(pki / "other" / name, mine / name)
     sink = OtlpSink()
     good = pki / "good"
-    ports = await sink.listen(tls=Tls(good / "server.pem", good / "server.key", good / "ca.pem"))
+    ports = await sink.listen(
+        tls=Tls(cert=str(good / "server.pem"), key=str(good / "server.key"), client_ca=str(good / "ca.pem"))
+    )
     if mistake == "a wrong token":
         sink.always = dict.fromkeys(("logs", "traces"), Answer(grpc.StatusCode.UNAUTHENTICATED, 401, "who are you"))
     settings = _exporting(mine, pki, ports[protocol != "grpc"], protocol)

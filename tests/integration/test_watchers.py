@@ -12,11 +12,11 @@ import grpc
 import orjson
 import pytest
 
-from pandaeval_collector.receivers import results_grpc
+from pandaeval_collector.receivers import own_grpc
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
-from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, SessionState
 from pandaeval_otel import watch_results
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
 from pandaeval_otel.processor.connection import retry_after_s
@@ -82,7 +82,7 @@ async def watching(where: Address) -> AsyncIterator[Any]:
 
 
 async def test_one_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results_grpc, "MAX_WATCHERS", 2)
+    monkeypatch.setattr(own_grpc, "MAX_WATCHERS", 2)
     source, telemetry = Results(1), CountingTelemetry()
     handler = ResultsHandler(source, DoorSettings(Admission(1), telemetry=telemetry)).handler
     async with grpc_door(RecordingIngest(), handlers=[handler]) as where, watching(where) as watch:
@@ -120,7 +120,7 @@ async def test_a_watcher_that_does_not_read_holds_up_nobody_and_is_not_read_ahea
             await asyncio.wait({quick_reads}, timeout=0.05)
         assert (await quick_reads).cursor > ROWS
         assert source.read * BODY < WINDOW < ROWS * BODY
-        assert source.largest <= results_grpc._PAGE
+        assert source.largest <= own_grpc._PAGE
         last = source.rows
         cursors = [1]
         while cursors[-1] < last:

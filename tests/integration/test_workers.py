@@ -176,7 +176,7 @@ class TestWhatDies:
             assert line.workers is not None
             await line.send(first)
             await line.settle()
-            os.kill(line.workers.pids[0], signal.SIGKILL)
+            os.kill(_pids(line.workers)[0], signal.SIGKILL)
             await line.send(second)
             await line.settle()
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
@@ -223,7 +223,7 @@ class TestWhatDies:
             assert line.workers is not None
             monkeypatch.setattr(child, "_popen", _never_ready)
             await line.send(trace)
-            os.kill(line.workers.pids[0], signal.SIGKILL)
+            os.kill(_pids(line.workers)[0], signal.SIGKILL)
             await until(lambda: line.telemetry.total("pandaeval.workers", "ended") == 1)
             line.now += QUIET
             await asyncio.sleep(0.1)
@@ -299,7 +299,7 @@ class TestStarting:
     async def test_it_ends_with_its_parent(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path, workers=2) as line:
             assert line.workers is not None
-            pids = line.workers.pids
+            pids = _pids(line.workers)
             assert len(pids) == 2
         for pid in pids:
             with pytest.raises(ProcessLookupError):
@@ -330,6 +330,11 @@ def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
         "    return found\n"
         "m.gather = watched",
     )
+
+
+def _pids(workers: LineProcesses) -> list[int]:
+    """The ids of the processes that run."""
+    return [process.pid for process in workers._all if process.pid is not None]
 
 
 def _patched(folder: Path, program: str) -> dict[str, str]:

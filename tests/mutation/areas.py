@@ -16,20 +16,32 @@ class Area:
 
 AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
-    "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
+    "stats": Area(
+        (
+            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/problem_fit.py"),
+            *("alignment/align.py", "cases/best_matching.py", "passk/suite.py"),
+        ),
+        (
+            *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
+            *("trials/labels/test_agreement_intervals.py", "trials/labels/test_annotators.py"),
+            *("trials/labels/test_judge_agreement.py", "trials/labels/test_verdict_change.py"),
+            *("trials/learning/test_problem_fit.py", "trials/learning/test_problem_model.py"),
+            "trials/learning/test_separation.py",
+        ),
+    ),
     "gates": Area(
         ("cli/_gates.py", "passk/gate.py"),
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series.py", "store/tally.py"),
+        ("store/series.py",),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(
         (
-            *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
-            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
-            "show/api/shapes.py",
+            *("store/finding.py", "store/listed.py"),
+            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
+            "show/shapes.py",
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
@@ -40,9 +52,10 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/bulk.py", "store/changes.py", "store/chunks.py"),
-            *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
-            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
+            *("store/table.py", "store/changes.py", "store/chunks.py"),
+            *("store/jobs.py", "store/numbers.py"),
+            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/runs.py"),
+            "store/store.py",
         ),
         ("store",),
     ),

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.pipeline.line.facts import TraceFacts
-from pandaeval_collector.pipeline.line.handed import Handed, packed, unpacked
-from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
+from pandaeval_collector.pipeline.line.handover import Handed, packed, unpacked
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.members import AnswerText
+from pandaeval_collector.pipeline.line.members import packed_answer
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
@@ -139,8 +139,8 @@ class Said:
     def trace_id(self) -> bytes:
         return self.number.to_bytes(16, "big")
 
-    def link(self) -> Link:
-        return Link((self.start, self.trace_id.hex()), self.continues, self.gives)
+    def link(self) -> LinkedTrace:
+        return LinkedTrace(self.trace_id.hex(), self.start, self.session, self.continues, self.gives)
 
     def handed(self) -> Handed:
         """As it comes to the owner of sessions."""
@@ -177,7 +177,7 @@ FACTS = TraceFacts(
     embedder=None,
     signals={},
 )
-NO_ANSWER = AnswerText("", b"", "").pack()
+NO_ANSWER = packed_answer("", b"", "")
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words:
             waiting = []
     last = {each.link().order: each for each in {each.number: each for each in told}.values()}
     file = Forward(each.link() for each in last.values())
-    expected = {last[order].trace_id: file.session(last[order].session, last[order].link()) for order in sorted(last)}
+    expected = {last[order].trace_id: file.session(last[order].link()) for order in sorted(last)}
     found = owner.reads.session_of([*expected])
     assert {trace_id: found.get(trace_id) for trace_id in expected} == expected
 

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, failed, tells
-from pandaeval_collector.analysis.rules.response import response
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
+from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_otel.model import ToolCall, Trace
 from support.examples import examples
 from support.judged import call, trace
@@ -60,8 +61,8 @@ def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: s
     doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if tells(each) is FailureSign.UNSURE]
     assert told.get("results that may tell of a failure, or not", []) == doubtful
     ended = response(subject)
-    if limit.best < 1.0 and ended is not None and ended.score is not None:
-        assert ended.score < 1.0, "what limits a verdict is no good end of a run"
+    if limit.best < 1.0 and isinstance(ended, Score):
+        assert ended.value < 1.0, "what limits a verdict is no good end of a run"
     results: Any = outcome(subject)["results"]
     for number, line in enumerate(results if isinstance(results, list) else (), 1):
         assert line.startswith(f"{subject.tool_calls[number - 1].name} failed:") is (number in numbers)

@@ -99,7 +99,7 @@ def test_what_is_found_stands_there(text: str) -> None:
     )
 )
 def test_any_json_is_read(value: Any) -> None:
-    content = reading._Reader().read(value)
+    content = reading.Content(value)
     assert content.numbers == sorted(content.units)
     assert all(isinstance(each, str) for each in leaves(value))
 
@@ -140,7 +140,7 @@ def test_reading_takes_time_in_proportion_to_the_text(name: str) -> None:
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            reading._Reader().read(part)
+            reading.Content(part)
             list(of_answer(part[:20_000], 0, ""))
         finally:
             sys.settrace(before)

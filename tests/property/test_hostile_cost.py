@@ -33,7 +33,7 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
     sys.setprofile(count)
     try:
         evaluator.trace(trace, texts)
-        evaluator.turns.inline(trace, False)
+        evaluator.turns(trace, False)
     finally:
         sys.setprofile(None)
     return called

@@ -43,6 +43,7 @@ GOOD: Answers = {
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
     "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
     "error_deduplication": {"groups": []},
+    "same_cause": {"reason": "It is like none of them.", "group": None},
     "answer_correctness": {"reason": "All of it is said.", "score": 1.0},
     "result_utilization": {"reason": "The result stands in the answer.", "score": 1.0},
 }

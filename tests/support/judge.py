@@ -20,11 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
-from pandaeval_collector.jobs.grouping import RUBRIC as ERROR_DEDUPLICATION
+from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.judge.rubric import TOGETHER
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.replay.grouping import RUBRIC as ERROR_DEDUPLICATION
 
-GROUPING = (ERROR_DEDUPLICATION,)
+GROUPING = (ERROR_DEDUPLICATION, SAME_CAUSE)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _TOGETHER = re.compile(r"\n\n## [a-z_]+\n\n")
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>.*?<</\1>>", re.DOTALL)

@@ -108,10 +108,12 @@ class FailingProvider:
         self.asked_at.append(time.monotonic())
         if self._chance.random() < self._share:
             return self._failing(number, body)
+        text = said(
+            body["messages"], rubric_of(body), GOOD
+        )  # before it counts: nobody gets an answer that cannot be made
         self._charge(body)
         self.answered.setdefault(json.dumps(body["messages"], sort_keys=True), []).append(time.monotonic())
-        name = rubric_of(body)
-        return Say(said(body["messages"], name, GOOD), hang_s=self._chance.uniform(0.1, 0.6))
+        return Say(text, hang_s=self._chance.uniform(0.1, 0.6))
 
     def _failing(self, number: int, body: dict[str, Any]) -> Say:
         name = self._chance.choice(_FAULTS)

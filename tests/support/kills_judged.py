@@ -15,8 +15,8 @@ from pandaeval_collector.config import load
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.settings import live_evaluator
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.asked import GOOD, said
@@ -126,7 +126,7 @@ def _last_word(
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
     """What one run over the same spans says, asking the same judge."""
     config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
-    scorer, judge = live_evaluator(config), judge_of(config)
+    scorer, judge = evaluator(config), judge_of(config)
     assert judge is not None
     with TraceFiles(close_rules(config)) as run, ReplayJudge(run.store, scorer, judge, settings) as asked:
         for request in requests:

@@ -15,8 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
-from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line_processes import LineProcesses
+from pandaeval_collector.pipeline.owned_sessions import MemberMessage
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted
@@ -110,11 +110,12 @@ class RunningLine:
             self.workers or LineHere(self.line),
             self.timing,
             self.telemetry,
-            self._on_results,
             lambda: self.now,
             hands_over=self._hands_over,
             labels=self._labels,
         )
+        if self._on_results is not None:
+            self.pipeline.listen(self._on_results)
         return store
 
     async def send(self, trace: MadeTrace, spans: Iterable[Span] | None = None) -> Accepted:
@@ -130,7 +131,13 @@ class RunningLine:
         self.now += seconds
         before = self.pipeline.rounds
         # A minute: processes may have to be started again.
-        await until(lambda: self.pipeline.rounds > before + 1 and not self.pipeline.is_tidying, 60, _TICK_S)
+        await until(lambda: self.pipeline.rounds > before + 1 and not self.is_tidying, 60, _TICK_S)
+
+    @property
+    def is_tidying(self) -> bool:
+        """Whether old rows are being deleted just now."""
+        running = self.pipeline._upkeep._round
+        return running is not None and not running.done()
 
     async def settle(self) -> None:
         """Until every trace is decided, and every session scored."""

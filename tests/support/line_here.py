@@ -19,7 +19,7 @@ from pandaeval_collector.pipeline.line_processes import HeldBatch
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import StoreReader
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.assembly import DueTrace
 
 

@@ -26,6 +26,6 @@ def packed() -> Sequence[bytes]:
         line = Line(store.reads, Evaluator(WordEmbedder()), hands_over=True)
         for trace in (composer.trace() for _ in range(30)):
             store.commit(line.decide([stored(store, trace)]).changes).result()
-        found = [with_contents(row.body, store.reads.contents, 1 << 20) for row in store.reads.outbox_after(MEMBERS, 0)]
+        found = [with_contents(row.body, store.reads.contents, 1 << 20) for row in store.outbox.after(MEMBERS, 0)]
         store.close()
     return found

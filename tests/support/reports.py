@@ -15,8 +15,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
-from pandaeval_collector.show.report.collect import Report
-from pandaeval_collector.show.report.index import ReportOrigin
+from pandaeval_lab.report.collect import Report, ReportOrigin
 from pandaeval_otel.model import Trace
 
 

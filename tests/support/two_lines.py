@@ -32,7 +32,7 @@ class Two:
         await self.tell()
 
     async def tell(self) -> None:
-        rows = self.forwarder.store.reads.outbox_after(MEMBERS, self._seq)
+        rows = self.forwarder.store.outbox.after(MEMBERS, self._seq)
         self._seq = rows[-1].seq if rows else self._seq
         new = [with_contents(row.body, self.forwarder.store.reads.contents, 4 << 20) for row in rows]
         self.handed += new

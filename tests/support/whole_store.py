@@ -29,7 +29,7 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
             store.commit(line.decide([due]).changes).result()
         if number == kept - 1:
             now = store.clock.calendar() + 10
-            while store.keep(0.0, now, (), 1 << 30):
+            while store.kept.keep(0.0, now, (), 1 << 30):
                 pass
     for session_id in list(store.reads.open_sessions())[:1]:
         store.commit(line.close_sessions(dict.fromkeys([session_id], Trigger.IDLE)).changes).result()

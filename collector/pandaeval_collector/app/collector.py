@@ -6,44 +6,52 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pandaeval_collector.app.doors import Doors
+from starlette.routing import BaseRoute
+
 from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
-from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.app.sharing import members_exporters, topic_readers
 from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.config import Config, secret
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
-from pandaeval_collector.pipeline.accounting import publish
+from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, residual
 from pandaeval_collector.pipeline.drain import drain
-from pandaeval_collector.pipeline.guard import Guard
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.upkeep import Guard
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.receivers._connections import health_connections
-from pandaeval_collector.receivers.bind import Address, parse_address
+from pandaeval_collector.receivers._body_reader import BodyReader
+from pandaeval_collector.receivers._signals import DoorSettings
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address, check_bind, health_connections, parse_address
 from pandaeval_collector.receivers.health import health_app
+from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.gauges import GroupGauges
-from pandaeval_collector.store.run_rows import RunBatch
+from pandaeval_collector.store.connection import FILE_NAME, note_damage
+from pandaeval_collector.store.failures import GroupGauges
+from pandaeval_collector.store.runs import RunBatch
 
 _log = logging.getLogger(__name__)
+
+_GRACE_S = 5.0
+"""Seconds that gRPC calls get to end when the collector stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +79,11 @@ class Collector:
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
-        self._token = secret(config.server.token_env, environ)
-        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry)
+        server, self._tls = config.server, config.server.tls
+        self._token = secret(server.token_env, environ)
+        self._body_reader = BodyReader.of_messages(server.max_request_bytes)
+        read_bytes = self._body_reader.at_once * server.max_request_bytes
+        self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
@@ -98,23 +108,24 @@ class Collector:
 
     async def stop(self) -> None:
         """Closes the doors, finishes what is at hand, and keeps the rest in the store for the next start."""
-        self._doors.refuse()
+        self._admission.draining = True  # every new request is asked to come back later
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()
 
     async def _start(self) -> Listening:
         config = self._config
         grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
-        self._doors.check(grpc, http)
+        for address in (grpc, http):
+            check_bind(address, self._tls, self._token, config.server.insecure_bind)
         health_server, health = await self._open_health(parse_address(config.server.health))
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         line = await self._start_line(store, outlets.signals)
         ownership, labels = hands_over(config), config.labels.over_otlp
         pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=ownership, labels=labels)
-        publish(self.telemetry, store, pipeline)
+        self._publish(store, pipeline)
         watching = Watching(store, pipeline)
-        readers = await self._sharing.readers(store, pipeline, outlets)
+        readers = await topic_readers(config, self._environ, self.telemetry, store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
@@ -129,17 +140,52 @@ class Collector:
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         routes = shown(self._reader(store, watching, pipeline, line, judge), hosts, config.ui.enabled)
-        grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, routes)
+        grpc, http = await self._open_doors(pipeline, watching, grpc, http, routes)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
+
+    def _publish(self, store: Store, pipeline: Pipeline) -> None:
+        """Registers gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
+        gauge = self.telemetry.gauge
+        gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
+        gauge("pandaeval.lag", lambda: pipeline.lag)
+        gauge("pandaeval.accounting.residual", lambda: residual(self.telemetry, pipeline.open_items))
+        gauge("pandaeval.store.size", store.size_bytes)
+        gauge("pandaeval.queue.size", store.waiting, queue="store")
+        if STATM.exists():
+            gauge("pandaeval.memory", resident_bytes)
+
+    async def _open_doors(
+        self, pipeline: Pipeline, watching: Watching, grpc: Address, http: Address, routes: Sequence[BaseRoute]
+    ) -> tuple[Address, Address]:
+        """Starts the listeners for OTLP in front of ``pipeline``. ``routes``: what HTTP answers beside OTLP. Returns
+        their addresses (gRPC, HTTP) with real port numbers."""
+        server, reading = self._config.server, self._body_reader
+        settings = DoorSettings(
+            self._admission, server.max_request_bytes, server.max_request_items, self._token, self.telemetry
+        )
+        # Other machines reach it under names of their network, which are not known here.
+        hosts = server.allowed_hosts if self._token is None and http.is_loopback else None
+        app = otlp_http_app(pipeline, settings, hosts=hosts, routes=routes)
+        http_server = HttpServer(app, http, setting="server.http", tls=self._tls)
+        http_address = await http_server.start()
+        self._parts.push_async_callback(http_server.stop)
+        submit, results = SubmitHandler(pipeline, settings, reading), ResultsHandler(watching, settings, reading)
+        handlers = [submit.handler, results.handler]
+        grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=reading, tls=self._tls, handlers=handlers)
+        grpc_address = await grpc_server.start()
+        self._parts.push_async_callback(grpc_server.stop, _GRACE_S)
+        self._parts.push_async_callback(watching.close)
+        self._admission.draining = False
+        return grpc_address, http_address
 
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
         """Starts the processes of the line. Raises ``ChildStartError``."""
         config = self._config
-        others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
+        others = await asyncio.to_thread(store.tally.bound, config.exporters.max_series)
         if others:
             _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
-        self.telemetry.family(GroupGauges(store).values)
+        self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
         line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
         self._parts.push_async_callback(line.close)
@@ -192,7 +238,7 @@ class Collector:
         if config.exporters.scrape_results:
             self._scrape = Scrape(self.telemetry, ZeroFirst(store, "scrape", config.exporters.otlp.metrics_interval))
         around = Surroundings(store, self.telemetry, self._environ, await instance_id(store))
-        outlets = Outlets(config, around, self._sharing.exporters(store))
+        outlets = Outlets(config, around, members_exporters(config, self._environ, store))
         await outlets.start()
         self._parts.push_async_callback(outlets.stop)
         return outlets

@@ -26,17 +26,17 @@ from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import Desks, StoredMemory, open_caller
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
 from pandaeval_collector.jobs.shadow import open_shadow
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.settings import live_evaluator
-from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.store import JUDGE_WRITES, AskedStore
 
 _log = logging.getLogger(__name__)
 
@@ -57,73 +57,59 @@ class FiledByFront:
         await self._front.ask("shadowed", pickle.dumps(result, pickle.HIGHEST_PROTOCOL), run)
 
 
-class JudgeServer:
-    """Runs the judge's jobs, and answers the front. On one event loop."""
+async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
+    config, clock = setup
+    configured = judge_of(config, live=True)
+    assert configured is not None, "a judge is configured"
+    store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
+    process, caller = open_caller(store, configured, os.environ)
+    telemetry, scorer = Telemetry(), evaluator(config)
+    longest_wait = math.inf
 
-    def __init__(self, config: Config, clock: StoreClock, front: Peer) -> None:
-        configured = judge_of(config, live=True)
-        assert configured is not None, "a judge is configured"
-        self._front, self._configured, self._telemetry = front, configured, Telemetry()
-        self._evaluator = live_evaluator(config)
-        self._store = asked_store(Path(config.store.path), clock, front, JUDGE_WRITES)
-        self._process, self._caller = open_caller(self._store, configured, os.environ)
-        self._longest_wait = math.inf
-        self._running: list[asyncio.Task[None]] = []
+    async def runner() -> Runner:
+        desk = desk_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
+        shadow = await open_shadow(store, desk, scorer, telemetry, configured.shadow, configured.shadow_share)
+        attempts = Attempts(
+            store,
+            SessionScores(store.reads, scorer),
+            scorer,
+            desk,
+            FiledByFront(front),
+            telemetry,
+            over_budget=configured.over_budget,
+            checks=open_checks(configured, store, desk, telemetry),
+            budgets=RecordBudgets(process.record_budget),
+            shadow=shadow,
+            failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
+        )
+        return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)
 
-    def start(self) -> None:
-        """Starts to run jobs. What keeps it from that ends the process, and the front starts another."""
-        self._running.append(asyncio.create_task(self._run(), name="pandaeval-judge"))
-
-    async def prices(self, _: Any) -> Mapping[str, Price]:
-        """Returns the price of each model whose price is known."""
-        await self._process.start()
-        return self._process.prices
-
-    async def complete(self, _: Any, call: ModelCall) -> ModelAnswer:
-        """Asks a model, within the limits."""
-        return await self._caller.complete(call)
-
-    def share(self, part: float) -> None:
-        """Uses only this part, 0..1, of the limits."""
-        self._caller.share(part)
-
-    async def _run(self) -> None:
+    async def run() -> None:
+        """Runs jobs. What keeps it from that ends the process, and the front starts another."""
+        nonlocal longest_wait
         try:
-            await (await self._runner()).start()
+            await (await runner()).start()
             while True:
-                self._longest_wait = await self._front.ask("longest_wait")
+                longest_wait = await front.ask("longest_wait")
                 await asyncio.sleep(RELAY_SECONDS)
-                self._front.tell("measured", self._telemetry.relay())
+                front.tell("measured", telemetry.relay())
         except Exception:  # noqa: BLE001
             _log.exception("the judge cannot go on; it is started again")
             os._exit(1)
 
-    async def _runner(self) -> Runner:
-        store, configured, telemetry, evaluator = self._store, self._configured, self._telemetry, self._evaluator
-        desks, memory = Desks(self._caller, evaluator.settings.judge), StoredMemory(store, telemetry)
-        shadow = await open_shadow(
-            store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share
-        )
-        attempts = Attempts(
-            store,
-            SessionScores(self._store.reads, evaluator),
-            evaluator,
-            self._caller,
-            FiledByFront(self._front),
-            telemetry,
-            over_budget=configured.over_budget,
-            checks=open_checks(configured, store, desks, telemetry),
-            budgets=RecordBudgets(self._process.record_budget),
-            shadow=shadow,
-            failures=LiveGroups(evaluator.embedder, self._store.reads.failure_groups()),
-        )
-        return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: self._longest_wait)
+    async def prices(_: Any) -> Mapping[str, Price]:
+        await process.start()
+        return process.prices
+
+    async def complete(_: Any, call: ModelCall) -> ModelAnswer:
+        return await caller.complete(call)
+
+    _running.append(asyncio.create_task(run(), name="pandaeval-judge"))
+    return {"prices": prices, "complete": complete, "share": caller.share}
 
 
-async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
-    server = JudgeServer(*setup, front)
-    server.start()
-    return {"prices": server.prices, "complete": server.complete, "share": server.share}
+_running: list[asyncio.Task[None]] = []
+"""What nobody else refers to and has to go on."""
 
 
 if __name__ == "__main__":

@@ -27,16 +27,16 @@ class LineSetup:
         from pandaeval_collector.pipeline.line.hints import Hints
         from pandaeval_collector.pipeline.line.line import Line
         from pandaeval_collector.runs.front import hands_over
-        from pandaeval_collector.runs.settings import live_evaluator
+        from pandaeval_collector.runs.settings import evaluator
         from pandaeval_collector.store import StoreReader
-        from pandaeval_collector.store.failures.live import LiveGroups
+        from pandaeval_collector.store.live_groups import LiveGroups
         from pandaeval_collector.store.series import SeriesLabels
         from pandaeval_otel.dialects import dialects
 
         config = self.config
         dialects()  # what is wrong with one of another package is said now, not over the first trace
-        evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
-        labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
+        scorer, store = evaluator(config), StoreReader(Path(config.store.path))
+        labels = SeriesLabels(store.tally.labels(), store.tally.names(), config.exporters.max_series)
         telemetry.gauge("pandaeval.series", lambda: labels.series)
         emitter = Emitter(
             self.signals,
@@ -45,6 +45,6 @@ class LineSetup:
             page=config.ui.url,
             shows_failed=config.spans.failed_status == "error",
         )
-        groups = LiveGroups(evaluator.embedder, store.failure_groups())
+        groups = LiveGroups(scorer.embedder, store.failure_groups())
         hints = Hints(config.judge.model is not None)
-        return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config), hints=hints)
+        return Line(store, scorer, emitter, failures=groups, hands_over=hands_over(config), hints=hints)

@@ -73,7 +73,7 @@ class Outlets:
 
     def newest(self) -> dict[str, int]:
         """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
-        found = dict(self._store.consumed.newest_items(self.signals))
+        found = {signal: self._store.outbox.newest(signal) for signal in self.signals}
         return {**found, "results": self._store.reads.newest_seq()}
 
     def have_sent(self, upto: Mapping[str, int]) -> bool:
@@ -95,9 +95,9 @@ class Outlets:
         for signal, seq in self._cursors().items():  # deletes what every exporter of the signal has passed
             dropped = limit = 5000
             while dropped == limit and self._tidied[signal] != seq:
-                dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
+                dropped = await asyncio.wrap_future(self._store.outbox.forget_sent(signal, seq, limit))
             self._tidied[signal] = seq
-            self._waiting[signal] = await asyncio.to_thread(self._store.reads.outbox_waiting, signal, seq)
+            self._waiting[signal] = await asyncio.to_thread(self._store.outbox.waiting, signal, seq)
         if next(self._rounds) % _BOUND_EVERY == 0:
             await asyncio.wrap_future(self._store.keep_time())
             await self._bound()
@@ -113,10 +113,10 @@ class Outlets:
         """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
         the disk budget, and those that would make the collector refuse spans."""
         while True:
-            held = await asyncio.to_thread(self._store.reads.outbox_bytes)
+            held = await asyncio.to_thread(self._store.outbox.size)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
             before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
-            gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))
+            gone = await asyncio.wrap_future(self._store.outbox.drop_unsent(before, max(0, excess), done))
             for (signal, reason), count in gone.items():
                 self._telemetry.add(
                     "pandaeval.exporter.items", "dropped", count, reason, exporter="outbox", signal=signal

@@ -1,8 +1,8 @@
 """The reader, which answers all that people and programs look at: ``python -m pandaeval_collector.app.reader_main``.
 
-It also does what takes a look at content from time to time: it works on runs, and counts and learns with labels. It
-reads the store itself; what has to be written it asks of the front. It holds nothing that matters, so it may be killed
-at any time.
+It also does what takes a look at content from time to time: it works on runs, and counts with labels. It reads the
+store itself; what has to be written it asks of the front. It holds nothing that matters, so it may be killed at any
+time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.labels.learning import Learning
 from pandaeval_collector.labels.rates import PassRates
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.settings import judge, learned_folder, live_evaluator
+from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
@@ -40,9 +39,9 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.asked import READER_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.store import READER_WRITES, AskedStore
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class LiveJudgeOfFront:
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     path, telemetry = Path(config.store.path), Telemetry()
-    store = asked_store(path, clock, front, READER_WRITES)
+    store = AskedStore(path, clock, front, READER_WRITES)
     judged = judge(config, live=True)
     live = None if judged is None else LiveJudgeOfFront(front, frozenset(judged.setup.models))
     runs = Runs(store, config, os.environ, telemetry, live, lambda sent, batch: front.ask("emitted", sent, batch))
@@ -95,9 +94,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         Every(config.labels.interval, PassRates(store, telemetry).update, "pandaeval-pass-rates"),
         Every(_RELAY_S, relay, "pandaeval-relay"),
     ]
-    if config.learn.enabled:
-        look = Learning(store, learned_folder(config), telemetry).look
-        rounds.append(Every(config.learn.interval, look, "pandaeval-learning"))
     here = config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
     app = application(Reads(Finder(path)), _work(config, store, front), runs, here if config.ui.enabled else None)
 
@@ -130,14 +126,14 @@ def _work(config: Config, store: Store, front: Peer) -> Work:
     page = PageWork(config.ui.links, config.ui.refresh, int(port) if port.isdecimal() else None)
 
     @cache
-    def evaluator() -> Evaluator:
-        return live_evaluator(config)
+    def scorer() -> Evaluator:
+        return evaluator(config)
 
     return Work(
         store,
         session_now=lambda id_: front.ask("session_now", id_),
         component_errors=lambda: front.ask("component_errors"),
-        metrics=lambda: [(each, evaluator().threshold(each)) for each in registry(config.metrics.modules).values()],
+        metrics=lambda: [(each, scorer().threshold(each)) for each in registry(config.metrics.modules).values()],
         modules=config.metrics.modules,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,

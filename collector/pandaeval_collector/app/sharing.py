@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import zstandard
 
@@ -18,12 +17,11 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.kafka import KafkaExporter
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
-from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
-from pandaeval_collector.receivers.kafka.protocols import MessageSink, ReaderSettings
+from pandaeval_collector.receivers.kafka.partitions import PartitionLedger, SessionLedger
+from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 from pandaeval_collector.receivers.kafka.reader import Reader
 from pandaeval_collector.runs.front import hands_over
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.consumed import ConsumedTables
 from pandaeval_otel._proto.member_pb2 import Content, Member
 
 _log = logging.getLogger(__name__)
@@ -48,66 +46,54 @@ def with_contents(message: bytes, read: Callable[[bytes], Sequence[tuple[bool, b
     return message + Member(contents=contents).SerializeToString()
 
 
-class Sharing:
-    """Makes the parts of one collector that talk to the log."""
+def members_exporters(config: Config, environ: Mapping[str, str], store: Store) -> Iterator[Exporter]:
+    """Yields the exporter of decided traces to the topic of sessions, if several collectors score those."""
 
-    def __init__(self, config: Config, environ: Mapping[str, str], telemetry: Telemetry) -> None:
-        self._config, self._environ, self._telemetry = config, environ, telemetry
+    def message(member: bytes) -> tuple[str, bytes]:
+        return Member.FromString(member).session_id, with_contents(member, store.reads.contents, _MOST_CONTENTS)
 
-    def exporters(self, store: Store) -> Iterator[Exporter]:
-        """Yields the exporter of decided traces to the topic of sessions, if several collectors score those."""
+    if hands_over(config):
+        settings = {"message.max.bytes": 10 << 20, **producer(config.kafka, environ)}
+        made = library("kafka.brokers").Producer(settings)
+        yield KafkaExporter(made, config.kafka.sessions_topic, message, name="sessions", source=MEMBERS)
 
-        def message(member: bytes) -> tuple[str, bytes]:
-            return Member.FromString(member).session_id, with_contents(member, store.reads.contents, _MOST_CONTENTS)
 
-        if hands_over(self._config):
-            kafka = self._config.kafka
-            made = library("kafka.brokers").Producer({"message.max.bytes": 10 << 20, **producer(kafka, self._environ)})
-            yield KafkaExporter(made, kafka.sessions_topic, message, name="sessions", source=MEMBERS)
+async def topic_readers(
+    config: Config, environ: Mapping[str, str], telemetry: Telemetry, store: Store, pipeline: Pipeline, outlets: Outlets
+) -> list[Reader]:
+    """Makes the readers of spans and, where several collectors score sessions, of their members; not started. From now
+    on they tell the pipeline what may be decided and closed. None without Kafka. Raises ``UserError`` for a missing
+    package or setting."""
+    kafka = config.kafka
+    if kafka.brokers is None:
+        return []
+    library("kafka.brokers")
+    if kafka.sessions == "none":
+        _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
+    settings = ReaderSettings(
+        client(kafka, environ),
+        producer(kafka, environ),
+        topic=kafka.topic,
+        group=kafka.group,
+        owner=await instance_id(store),
+        dead_letters=kafka.dead_letters,
+        instance=kafka.instance,
+        session_timeout=kafka.session_timeout,
+    )
 
-    async def readers(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> list[Reader]:
-        """Makes the readers of spans and, where several collectors score sessions, of their members; not started. From
-        now on they tell the pipeline what may be decided and closed. None without Kafka. Raises ``UserError`` for a
-        missing package or setting."""
-        kafka = self._config.kafka
-        if kafka.brokers is None:
-            return []
-        library("kafka.brokers")
-        if kafka.sessions == "none":
-            _log.info("metrics of sessions do not run: kafka.sessions says who scores them (docs/scale.md#sessions)")
-        settings = ReaderSettings(
-            client(kafka, self._environ),
-            producer(kafka, self._environ),
-            topic=kafka.topic,
-            group=kafka.group,
-            owner=await instance_id(store),
-            dead_letters=kafka.dead_letters,
-            instance=kafka.instance,
-            session_timeout=kafka.session_timeout,
-        )
-        spans = await self._reader(settings, store.consumed, SpanTopic(pipeline, self._telemetry), outlets)
-        pipeline.may_decide, spans.is_full = spans.may_decide, lambda: pipeline.is_full
-        if not hands_over(self._config):
-            return [spans]
-        settings = replace(settings, topic=kafka.sessions_topic, group=f"{kafka.group}-sessions", name="sessions")
-        members = await self._reader(
-            settings, store.members_read, MemberTopic(pipeline), outlets, SessionLedger, queue="sessions"
-        )
-        pipeline.may_close = members.may_decide
-        return [spans, members]
-
-    async def _reader(
-        self,
-        settings: ReaderSettings,
-        consumed: ConsumedTables,
-        sink: MessageSink[Any],
-        outlets: Outlets,
-        ledger: type[PartitionLedger] = PartitionLedger,
-        **about: str,
-    ) -> Reader:
-        """Makes a reader and the gauges that watch it. ``about``: attributes of these."""
-        reader = Reader(settings, consumed, sink, outlets, self._telemetry, ledger)
+    async def prepared(reader: Reader, **about: str) -> Reader:
         await reader.prepare()
-        self._telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, **about)
-        self._telemetry.gauge("pandaeval.log.silence", lambda: reader.silence, **about)
+        telemetry.gauge("pandaeval.log.lag", lambda: reader.lag, **about)
+        telemetry.gauge("pandaeval.log.silence", lambda: reader.silence, **about)
         return reader
+
+    sink = SpanTopic(pipeline, telemetry)
+    spans = await prepared(Reader(settings, store.consumed, sink, outlets, telemetry, PartitionLedger))
+    pipeline.may_decide, spans.is_full = spans.may_decide, lambda: pipeline.is_full
+    if not hands_over(config):
+        return [spans]
+    settings = replace(settings, topic=kafka.sessions_topic, group=f"{kafka.group}-sessions", name="sessions")
+    reader = Reader(settings, store.members_read, MemberTopic(pipeline), outlets, telemetry, SessionLedger)
+    members = await prepared(reader, queue="sessions")
+    pipeline.may_close = members.may_decide
+    return [spans, members]

@@ -130,11 +130,6 @@ class Result:
                 self.outcome, self.why = "unscored", why.value
 
     @property
-    def said_at(self) -> str:
-        """``time_ns`` as RFC 3339 writes times."""
-        return written(self.time)
-
-    @property
     def judge(self) -> Mapping[str, Any]:
         """``metadata.judge``: which judge was asked, and at what cost; empty where none was."""
         about = self.finding.metadata.get("judge")
@@ -190,7 +185,7 @@ class Result:
             "cost_usd": self.cost_usd,
             "tokens": self.tokens,
             "duration_ms": self.duration_ms,
-            "time": self.said_at,
+            "time": written(self.time),
             **of_run,
         }
 
@@ -202,11 +197,6 @@ class Result:
         except TypeError:
             pass  # a sum of numbers from outside that no longer fits into 64 bits
         return orjson.dumps(_pruned(self.to_dict(), [math.inf]), option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def to_json(results: Iterable[Result]) -> list[bytes]:
-    """Returns the JSON of each result."""
-    return [result.to_json() for result in results]
 
 
 class Identity:

@@ -107,10 +107,11 @@ _ENDPOINT = re.compile(
 
 
 class Section(BaseModel):
-    """A group of keys. Unknown keys are errors; values never change after loading. Each subclass is named after its
-    key: the JSON schema that ``pandaeval config`` prints contains the class names."""
+    """A group of keys, each described by the docstring below it. Unknown keys are errors; values never change after
+    loading. Each subclass is named after its key: the JSON schema that ``pandaeval config`` prints contains the class
+    names."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def group(section: type[Section], description: str | None = None) -> Any:

@@ -16,152 +16,70 @@ from pandaeval_collector.base.instrument import Attributes, Instrument, attribut
 from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
+_TABLE = """
+pandaeval.spans counter {span} Spans decoded, by what became of them
+pandaeval.logs counter {record} Log records decoded, by what became of them
+pandaeval.claims counter {item} Spans and log records that claim to be the collector's own output and are not: taken
+  like all others
+pandaeval.labels counter {label} People's verdicts that came by OTLP, by what became of them
+pandaeval.pass_rate gauge {share} Share of judged runs that people would pass, corrected by their labels; none below
+  50 labels
+pandaeval.pass_rate.low gauge {share} Lower end of its 95 % interval
+pandaeval.pass_rate.high gauge {share} Upper end of its 95 % interval
+pandaeval.pass_rate.labels gauge {run} Judged runs with a label, which it rests on
+pandaeval.failure_groups gauge {failure} Failures by the group of their root cause; the 200 with the newest ones, the
+  others together
+pandaeval.items counter {item} Spans and log records taken up again, decided, or let go for another collector
+pandaeval.members counter {trace} Traces that other collectors decided and whose sessions are scored here, by what
+  became of them
+pandaeval.log.messages counter {message} Messages of Kafka, by what became of them
+pandaeval.log.partitions counter {partition} Partitions taken and released
+pandaeval.log.errors counter {error} Failures of reading from Kafka
+pandaeval.log.lag gauge {message} Messages of the own partitions that were not read yet
+pandaeval.log.silence gauge s Time since messages of Kafka were last asked for
+pandaeval.traces counter {trace} Traces decided, by why they were closed
+pandaeval.sessions counter {session} Sessions that could not be scored
+pandaeval.workers counter {process} Processes of the line, started and ended
+pandaeval.judges counter {process} Processes of the judge, started and ended
+pandaeval.readers counter {process} Processes that answer reads, started and ended
+pandaeval.metric.cpu counter s CPU time that metrics took, measured on one unit in 17; what several read is counted to
+  the first of them
+pandaeval.jobs counter {job} Judge jobs, by what became of them
+pandaeval.runs counter {run} Evaluation runs, by what became of them
+pandaeval.requests counter {request} Requests received, by answer and door
+pandaeval.exporter.items counter {item} Results sent or dropped, by exporter and signal
+pandaeval.series gauge {series} Series of scores and counters in the store
+pandaeval.series.folded counter {result} Results counted under agent, service and environment __other__, for want of a
+  series of their own
+pandaeval.component.errors counter {error} Errors that components raised; what they should have given is missing
+pandaeval.store.errors counter {error} Failures of the disk, by what was done about them
+pandaeval.traces.open gauge {trace} Traces that are not decided yet
+pandaeval.queue.size gauge {item} Work that waits, by queue
+pandaeval.store.size gauge By Bytes in use in the store's file
+pandaeval.memory gauge By Resident memory of the collector's own process, not of its others
+pandaeval.judge.retests counter {retest} Questions put twice, by what came of it
+pandaeval.judge.shadow counter {verdict} Questions put to the shadow judge, by outcome
+pandaeval.judge.seconds counter {verdict} Questions put to the second judge, by outcome
+pandaeval.judge.agreement gauge {agreement} Judge's verdicts against a second one or a known answer; 1 is best
+pandaeval.judge.flips gauge {share} Share of the runs compared on which two verdicts lie on two sides of the threshold
+pandaeval.judge.spread gauge {score} Standard deviation of verdicts: on one and the same run, and on different runs
+pandaeval.judge.discrimination gauge {share} Share of the verdicts' variance that is of the runs and not of chance; 0
+  for a judge that says the same of all
+pandaeval.judge.kappa gauge {agreement} Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is
+  what chance gives
+pandaeval.judge.difference gauge {score} Mean of the second verdict minus the first, with its 95 % interval
+pandaeval.judge.answers counter {answer} Judge's verdicts: asked for, or remembered
+pandaeval.judge.budget.spent gauge {USD} US dollars of the day (UTC), calls under way too
+pandaeval.judge.budget.limit gauge {USD} US dollars that a day (UTC) may cost
+pandaeval.lag gauge s How long the oldest due trace has been waiting
+pandaeval.accounting.residual gauge {item} Items that no count accounts for; 0, or there is a bug
+pandaeval.exporter.state gauge {state} 1 up, 0 down, -1 off because the sink does not take it
+"""
+"""In each line an instrument: its name, kind and unit, what it says; indented lines go on with the one before."""
 INSTRUMENTS: Mapping[str, Instrument] = {
-    each.name: each
-    for each in (
-        Instrument("pandaeval.spans", "counter", "{span}", "Spans decoded, by what became of them"),
-        Instrument("pandaeval.logs", "counter", "{record}", "Log records decoded, by what became of them"),
-        Instrument(
-            "pandaeval.claims",
-            "counter",
-            "{item}",
-            "Spans and log records that claim to be the collector's own output and are not: taken like all others",
-        ),
-        Instrument(
-            "pandaeval.labels", "counter", "{label}", "People's verdicts that came by OTLP, by what became of them"
-        ),
-        Instrument(
-            "pandaeval.pass_rate",
-            "gauge",
-            "{share}",
-            "Share of judged runs that people would pass, corrected by their labels; none below 50 labels",
-        ),
-        Instrument("pandaeval.pass_rate.low", "gauge", "{share}", "Lower end of its 95 % interval"),
-        Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
-        Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
-        Instrument(
-            "pandaeval.failure_groups",
-            "gauge",
-            "{failure}",
-            "Failures by the group of their root cause; the 200 with the newest ones, the others together",
-        ),
-        Instrument(
-            "pandaeval.items",
-            "counter",
-            "{item}",
-            "Spans and log records taken up again, decided, or let go for another collector",
-        ),
-        Instrument(
-            "pandaeval.members",
-            "counter",
-            "{trace}",
-            "Traces that other collectors decided and whose sessions are scored here, by what became of them",
-        ),
-        Instrument("pandaeval.log.messages", "counter", "{message}", "Messages of Kafka, by what became of them"),
-        Instrument("pandaeval.log.partitions", "counter", "{partition}", "Partitions taken and released"),
-        Instrument("pandaeval.log.errors", "counter", "{error}", "Failures of reading from Kafka"),
-        Instrument("pandaeval.log.lag", "gauge", "{message}", "Messages of the own partitions that were not read yet"),
-        Instrument("pandaeval.log.silence", "gauge", "s", "Time since messages of Kafka were last asked for"),
-        Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
-        Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
-        Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
-        Instrument("pandaeval.judges", "counter", "{process}", "Processes of the judge, started and ended"),
-        Instrument("pandaeval.readers", "counter", "{process}", "Processes that answer reads, started and ended"),
-        Instrument(
-            "pandaeval.metric.cpu",
-            "counter",
-            "s",
-            "CPU time that metrics took, measured on one unit in 17; what several read is counted to the first of them",
-        ),
-        Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
-        Instrument("pandaeval.runs", "counter", "{run}", "Evaluation runs, by what became of them"),
-        Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),
-        Instrument("pandaeval.exporter.items", "counter", "{item}", "Results sent or dropped, by exporter and signal"),
-        Instrument("pandaeval.series", "gauge", "{series}", "Series of scores and counters in the store"),
-        Instrument(
-            "pandaeval.series.folded",
-            "counter",
-            "{result}",
-            "Results counted under agent, service and environment __other__, for want of a series of their own",
-        ),
-        Instrument(
-            _COMPONENT_ERRORS,
-            "counter",
-            "{error}",
-            "Errors that components raised; what they should have given is missing",
-        ),
-        Instrument("pandaeval.store.errors", "counter", "{error}", "Failures of the disk, by what was done about them"),
-        Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
-        Instrument("pandaeval.queue.size", "gauge", "{item}", "Work that waits, by queue"),
-        Instrument("pandaeval.store.size", "gauge", "By", "Bytes in use in the store's file"),
-        Instrument(
-            "pandaeval.memory",
-            "gauge",
-            "By",
-            "Resident memory of the collector's own process, not of its others",
-        ),
-        Instrument("pandaeval.judge.retests", "counter", "{retest}", "Questions put twice, by what came of it"),
-        Instrument("pandaeval.judge.shadow", "counter", "{verdict}", "Questions put to the shadow judge, by outcome"),
-        Instrument("pandaeval.judge.seconds", "counter", "{verdict}", "Questions put to the second judge, by outcome"),
-        Instrument(
-            "pandaeval.judge.agreement",
-            "gauge",
-            "{agreement}",
-            "Judge's verdicts against a second one or a known answer; 1 is best",
-        ),
-        Instrument(
-            "pandaeval.judge.flips",
-            "gauge",
-            "{share}",
-            "Share of the runs compared on which two verdicts lie on two sides of the threshold",
-        ),
-        Instrument(
-            "pandaeval.judge.spread",
-            "gauge",
-            "{score}",
-            "Standard deviation of verdicts: on one and the same run, and on different runs",
-        ),
-        Instrument(
-            "pandaeval.judge.discrimination",
-            "gauge",
-            "{share}",
-            "Share of the verdicts' variance that is of the runs and not of chance; 0 for a judge that says the same "
-            "of all",
-        ),
-        Instrument(
-            "pandaeval.judge.kappa",
-            "gauge",
-            "{agreement}",
-            "Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is what chance gives",
-        ),
-        Instrument(
-            "pandaeval.judge.difference",
-            "gauge",
-            "{score}",
-            "Mean of the second verdict minus the first, with its 95 % interval",
-        ),
-        Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
-        Instrument(
-            "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
-        ),
-        Instrument("pandaeval.judge.budget.limit", "gauge", "{USD}", "US dollars that a day (UTC) may cost"),
-        Instrument("pandaeval.learned.labels", "gauge", "{label}", "Labelled runs of an agent to learn from"),
-        Instrument(
-            "pandaeval.learned.auroc",
-            "gauge",
-            "{share}",
-            "How often its model has the bad of two equally long runs first",
-        ),
-        Instrument(
-            "pandaeval.learned.proposed", "gauge", "{model}", "1: learn anew, by many more labels or since runs changed"
-        ),
-        Instrument("pandaeval.lag", "gauge", "s", "How long the oldest due trace has been waiting"),
-        Instrument(
-            "pandaeval.accounting.residual", "gauge", "{item}", "Items that no count accounts for; 0, or there is a bug"
-        ),
-        Instrument(
-            "pandaeval.exporter.state", "gauge", "{state}", "1 up, 0 down, -1 off because the sink does not take it"
-        ),
+    name: Instrument(name, kind, unit, description)
+    for name, kind, unit, description in (
+        line.split(" ", 3) for line in _TABLE.strip().replace("\n  ", " ").split("\n")
     )
 }
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
@@ -260,7 +178,11 @@ class Telemetry:
         values.update(self._own_gauges())
         for gauges in self._relayed.values():
             values.update(gauges)
-        return [Measure(_instrument(name), pairs, value) for (name, pairs), value in sorted(values.items())]
+        return [
+            # A counter that is not in the table is still worth showing.
+            Measure(INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name), pairs, value)
+            for (name, pairs), value in sorted(values.items())
+        ]
 
     def _own_gauges(self) -> dict[tuple[str, Attributes], float]:
         values = {key: value for key, read in self._gauges.items() if not math.isnan(value := read())}
@@ -275,8 +197,3 @@ class Telemetry:
         return found | {
             (_COMPONENT_ERRORS, attributes(kind=kind, component=name)): times for (kind, name), times in raised
         }
-
-
-def _instrument(name: str) -> Instrument:
-    """Returns the table's entry; a counter that is not in it is still worth showing."""
-    return INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -52,10 +51,6 @@ def _worst(row: Row) -> str:
     return "nothing is scored" if scored is None else result_text(scored, _MOST)
 
 
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"]),
@@ -93,7 +88,7 @@ RUNS = Listing(
     (
         *("id", "state", "traces", "done", "failed", "calls"),
         ("USD", lambda row: f"{row['cost_usd']:.4f}"),
-        ("started", lambda row: _time(row["created_at"])),
+        ("started", lambda row: moment(row["created_at"])),
         ("metrics", lambda row: ", ".join(row["metrics"])),
         "name",
     ),
@@ -113,7 +108,7 @@ SCHEDULES = Listing(
     (
         "id",
         ("cron (UTC)", lambda row: row["cron"]),
-        ("next", lambda row: "paused" if row["next_at"] is None else _time(row["next_at"])),
+        ("next", lambda row: "paused" if row["next_at"] is None else moment(row["next_at"])),
         ("last run", lambda row: row["last_run"] or ""),
         ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
         ("name", lambda row: row["run"]["name"]),

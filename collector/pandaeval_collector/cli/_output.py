@@ -95,31 +95,23 @@ def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[in
         yield told
 
 
-class OutputFile:
-    """Opens the file to write to, or gives standard output, which it does not close."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> TextIO:
-        if self._path is None:
-            return sys.stdout
-        try:
-            self._file = self._path.open("w", encoding="utf-8")
-        except OSError as error:
-            raise UserError(
-                f"--output {self._path}: {error.strerror or error}; name a file in a folder that is there"
-            ) from error
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+@contextmanager
+def output_file(path: Path | None) -> Iterator[TextIO]:
+    """Opens the file to write to, or yields standard output, which it does not close."""
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"--output {path}: {why}; name a file in a folder that is there") from error
+    with file:
+        yield file
 
 
 def write_json_line(target: TextIO, line: bytes) -> None:
-    """Writes a line of JSON to what :class:`OutputFile` gave: unchanged to a file, to a terminal with unsafe characters
+    """Writes a line of JSON to what :func:`output_file` gave: unchanged to a file, to a terminal with unsafe characters
     as JSON escapes."""
     if target is sys.stdout:
         write_json(line)

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.show.api.client import Asker
 
 # A running collector's API, as commands speak to it.

@@ -24,9 +24,9 @@ from pandaeval_collector.cli._output import console, many, print_json, print_tab
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError
 from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
+from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.kept import StoredTrace, count_traces, stored_traces
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 

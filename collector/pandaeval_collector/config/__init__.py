@@ -3,59 +3,33 @@
 Imports base, exporters, receivers.
 """
 
-from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
-from pandaeval_collector.config._names import (
-    MetricNames,
-    by_metric,
-    check_embedder,
-    check_metrics,
-    enabled_metrics,
-    metric_thresholds,
-)
+from pandaeval_collector.config._names import MetricNames, check_embedder, check_metrics
 from pandaeval_collector.config._problem import ConfigError, Problem
-from pandaeval_collector.config._rules import check_machine, secret, tls_files
+from pandaeval_collector.config._rules import check_machine, secret
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import LineSection
-from pandaeval_collector.config.sections_scoring import (
-    Embedding,
-    Gates,
-    LabelsSection,
-    MetricsSection,
-    SessionSection,
-)
+from pandaeval_collector.config.sections_scoring import MetricsSection
 
 __all__ = [
     "Config",
     "ConfigError",
-    "Embedding",
-    "Gates",
-    "LabelsSection",
     "LineSection",
     "MetricNames",
     "MetricsSection",
     "Problem",
     "Resolved",
-    "SessionSection",
-    "by_metric",
     "check_embedder",
     "check_machine",
     "check_metrics",
     "closest",
     "effective",
-    "enabled_metrics",
-    "format_duration",
-    "format_size",
     "load",
     "masked",
-    "metric_thresholds",
-    "parse_duration",
-    "parse_size",
     "read_yaml",
     "resolve",
     "secret",
-    "tls_files",
     "to_yaml",
 ]

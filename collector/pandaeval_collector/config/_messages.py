@@ -105,7 +105,10 @@ def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
 def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
     kind, context = error["type"], error.get("ctx", {})
     # What stands where the name of a variable belongs may be the secret itself.
-    shown = "the value" if str(path[-1]).endswith("_env") else _shown(draft.written(path))
+    shown = "the value"
+    if not str(path[-1]).endswith("_env"):
+        shown = json.dumps(masked(draft.written(path)), default=str, ensure_ascii=False)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
     if kind == "value_error":
         return f"{shown} {context['error']}"
     if kind == "literal_error":
@@ -144,11 +147,6 @@ def _elsewhere(name: str, section: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _choices(error: ErrorDetails) -> list[str]:
     return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(masked(value), default=str, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _names(path: KeyPath) -> tuple[str, ...]:

@@ -36,6 +36,23 @@ class MetricNames:
         turn = tuple(key for key in found if key.startswith("turn."))
         return turn if len(found) > 1 and value > 1 and turn else found
 
+    def enabled(self, config: Config) -> frozenset[str]:
+        """Returns the keys of the metrics that run. Names that ``check_metrics`` refuses select none."""
+        if config.metrics.enabled == "all":
+            return self.keys
+        return frozenset(key for name in config.metrics.enabled for key in self.select(name))
+
+    def thresholds(self, config: Config) -> dict[str, float]:
+        """Returns the configured thresholds by key, in the metric's own scale, without defaults."""
+        given = config.metrics.thresholds
+        return {key: value for name, value in given.items() for key in self.select_threshold(name, value)}
+
+    def by_key(self, given: Mapping[str, T]) -> dict[str, T]:
+        """Returns values that are configured by names (``judge.models``, ``judge.samples``) by key; a full key
+        outweighs a bare name."""
+        bare_first = sorted(given.items(), key=lambda item: item[0] in self.keys)
+        return {key: value for name, value in bare_first for key in self.select(name)}
+
     def unknown(self, name: str) -> str:
         """Returns what to say of a name that is no metric."""
         meant = closest(name, [*self._by_name, *self.keys])
@@ -85,26 +102,3 @@ def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
     meant = closest(scheme, known)
     message = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
     return [Problem("embedding.model", f'"{config.embedding.model}" is not an embedder; {message}')]
-
-
-def enabled_metrics(config: Config, registry: Registry) -> frozenset[str]:
-    """Returns the keys (``level.name``) of the metrics that run. Names that ``check_metrics`` refuses select none."""
-    names = MetricNames(registry)
-    if config.metrics.enabled == "all":
-        return names.keys
-    return frozenset(key for name in config.metrics.enabled for key in names.select(name))
-
-
-def metric_thresholds(config: Config, registry: Registry) -> dict[str, float]:
-    """Returns the configured thresholds by key (``level.name``), in the metric's own scale, without defaults."""
-    names = MetricNames(registry)
-    thresholds = config.metrics.thresholds
-    return {key: value for name, value in thresholds.items() for key in names.select_threshold(name, value)}
-
-
-def by_metric(given: Mapping[str, T], registry: Registry) -> dict[str, T]:
-    """Returns values that are configured by names (``judge.models``, ``judge.samples``) by key; a full key outweighs a
-    bare name."""
-    names = MetricNames(registry)
-    bare_first = sorted(given.items(), key=lambda item: item[0] in names.keys)
-    return {key: value for name, value in bare_first for key in names.select(name)}

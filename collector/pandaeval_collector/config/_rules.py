@@ -10,7 +10,7 @@ from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._tree import Config, keys
 from pandaeval_collector.exporters.otlp import SIGNALS
-from pandaeval_collector.receivers.bind import BindError, InsecureBind, Tls, check_bind, parse_address
+from pandaeval_collector.receivers.bind import BindError, InsecureBind, check_bind, parse_address
 
 Conflict = tuple[tuple[str, ...], str]
 """Dotted keys that contradict each other, of which the first that the user has set is the one to blame, and why."""
@@ -58,7 +58,7 @@ def _limits(config: Config) -> Iterator[Conflict]:
 
 
 def _listeners(config: Config) -> Iterator[Conflict]:
-    server, tls = config.server, tls_files(config)
+    server = config.server
     taken: dict[int, str] = {}
     for name in ("grpc", "http", "health"):
         address, key = parse_address(getattr(server, name)), f"server.{name}"
@@ -68,7 +68,7 @@ def _listeners(config: Config) -> Iterator[Conflict]:
             taken[address.port] = key
         try:
             if name != "health":  # Whether a token is demanded is what counts here, not which.
-                check_bind(address, tls, server.token_env, server.insecure_bind, setting="")
+                check_bind(address, server.tls, server.token_env, server.insecure_bind, setting="")
         except InsecureBind as refusal:
             yield (key, "server.insecure_bind", "server.tls", "server.token_env"), str(refusal).strip()
 
@@ -96,14 +96,6 @@ def _plain(endpoint: str) -> str:
     return endpoint.rpartition("//")[2].rstrip("/").replace("localhost:", "127.0.0.1:")
 
 
-def tls_files(config: Config) -> Tls | None:
-    """Returns the certificates of the listeners, as the receivers want them."""
-    tls = config.server.tls
-    if tls is None:
-        return None
-    return Tls(Path(tls.cert), Path(tls.key), Path(tls.client_ca) if tls.client_ca else None)
-
-
 _UNSET = "the environment variable {} is not set"
 
 
@@ -127,14 +119,14 @@ def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
     Apart from ``load``, since a config may be checked where its secrets are not. The problems have keys, no places.
     """
     problems = []
-    for path, key in keys().items():
+    for path in keys():
         if path[-1].endswith("_env"):
             value: object = config
             for name in path:
                 value = getattr(value, name, None)
             if isinstance(value, str) and not environ.get(value, "").strip():
-                problems.append(Problem(key.name, _UNSET.format(value)))
-    if tls := tls_files(config):
+                problems.append(Problem(".".join(path), _UNSET.format(value)))
+    if tls := config.server.tls:
         try:
             tls.verify()
         except BindError as error:

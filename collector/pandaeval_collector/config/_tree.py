@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, get_args
 
 from pandaeval_collector.base.section import Section, format_duration, group
-from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
@@ -95,14 +94,6 @@ class Key:
     def _variants(self) -> list[Mapping[str, Any]]:
         return list(self.schema.get("anyOf", [self.schema]))
 
-    @property
-    def name(self) -> str:
-        return dotted(self.path)
-
-    @property
-    def variable(self) -> str:
-        return variable(self.path)
-
 
 def variable(path: tuple[str | int, ...]) -> str:
     """Returns the environment variable of a key: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
@@ -124,7 +115,8 @@ def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
     for name, field in section.model_fields.items():
         types = (field.annotation, *get_args(field.annotation))
         below_it = next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None)
-        yield Key((*path, name), field.description or "", below_it, field.is_required(), section)
+        meaning = " ".join((field.description or "").split())  # docstrings have line breaks
+        yield Key((*path, name), meaning, below_it, field.is_required(), section)
         if below_it:
             yield from _walk(below_it, (*path, name))
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from pandaeval_collector.config._messages import flow
-from pandaeval_collector.config._tree import Config, Key, below, keys
+from pandaeval_collector.config._tree import Config, Key, below, keys, variable
 
 _EXAMPLE_HEAD = """\
 # Every key of the collector's configuration, with its meaning and its default: remove what you do not change.
@@ -64,6 +64,10 @@ def json_schema() -> dict[str, Any]:
     """Makes the JSON schema (draft 2020-12) of a configuration file; durations and sizes are strings with patterns."""
     # As people write it, which is how it is serialised.
     schema = Config.model_json_schema(mode="serialization", schema_generator=_Schema)
+    for section in (schema, *schema["$defs"].values()):
+        for about in section["properties"].values():
+            if "description" in about:
+                about["description"] = " ".join(about["description"].split())  # docstrings have line breaks
     return {"$schema": _Schema.schema_dialect, **schema, "title": "pandaeval collector"}
 
 
@@ -79,7 +83,7 @@ def reference_page() -> str:
         if key.section:
             rows = "".join(_row(child) for child in below(path) if not child.section or child.optional)
             table = f"| key | default | value | meaning | variable |\n|---|---|---|---|---|\n{rows}" if rows else ""
-            parts.append(f"## `{key.name}`\n\n{key.meaning}\n\n{table}".rstrip("\n") + "\n")
+            parts.append(f"## `{'.'.join(path)}`\n\n{key.meaning}\n\n{table}".rstrip("\n") + "\n")
     return "\n".join(parts)
 
 
@@ -102,7 +106,7 @@ def _example(path: tuple[str, ...]) -> Iterator[str]:
 def _row(key: Key) -> str:
     default = "required" if key.required else f"`{flow(key.default)}`"
     meaning = key.meaning.replace("|", "\\|")
-    return f"| `{key.path[-1]}` | {default} | {_words(key.schema)} | {meaning} | `{key.variable}` |\n"
+    return f"| `{key.path[-1]}` | {default} | {_words(key.schema)} | {meaning} | `{variable(key.path)}` |\n"
 
 
 def _words(schema: Mapping[str, Any]) -> str:

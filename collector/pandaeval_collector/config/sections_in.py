@@ -18,7 +18,7 @@ from pandaeval_collector.base.section import (
     Size,
     Text,
 )
-from pandaeval_collector.receivers.bind import parse_address
+from pandaeval_collector.receivers.bind import Tls, parse_address
 
 # The kinds of value that only our own sections hold: listeners, processes, names of metrics.
 MAX_PROCESSES = 64
@@ -51,175 +51,122 @@ Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_PROCES
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 
 
-class TlsSection(Section):
-    """Certificates of the listeners, PEM files."""
-
-    cert: FilePath = Field(description="File with the server's certificate and its chain, PEM.")
-    key: FilePath = Field(description="File with the private key of the certificate, PEM.")
-    client_ca: FilePath | None = Field(
-        default=None,
-        description="File with the CA of client certificates, PEM; when set, clients must show one.",
-    )
-
-
 class Server(Section):
     """Where the collector listens, and who may send."""
 
-    grpc: Address = Field(
-        default="127.0.0.1:4327",
-        description="Address of OTLP over gRPC and of the collector's own gRPC service; port 0 takes any free one.",
-    )
-    http: Address = Field(default="127.0.0.1:4328", description="Address of OTLP over HTTP and of the API.")
-    health: Address = Field(
-        default="127.0.0.1:4329",
-        description="Address of /healthz, /readyz and /metrics; shows no content of traces, so probes may reach it.",
-    )
-    insecure_bind: bool = Field(
-        default=False,
-        description="Allow grpc and http on addresses that other machines reach without TLS and a token.",
-    )
-    tls: TlsSection | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
-    token_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable with the bearer token that senders must present."
-    )
-    allowed_hosts: tuple[str, ...] = Field(
-        default=(),
-        description="Names under which API and page, and on loopback addresses OTLP over HTTP and /metrics, may be "
-        "reached without a token, beside localhost and IP addresses: pages of others must not reach them under a name "
-        "of theirs.",
-    )
-    max_request_bytes: Size = Field(
-        default=16 << 20, description="Largest request that is accepted, in bytes after decompression."
-    )
-    max_request_items: Count = Field(
-        default=200_000,
-        description="Largest number of items in a request: spans, log records, resources and scopes are one each, ten "
-        "attributes, values, events or links are one, and a submitted trace is twenty.",
-    )
-    max_inflight_bytes: Size = Field(
-        default=160 << 20,
-        description="Bytes of requests in work at a time; beyond it senders are asked to come back later.",
-    )
-    max_open_bytes: Size = Field(
-        default=256 << 20,
-        description="Memory that traces may take until they are decided, some 2.5 KB each, with 12 spans; beyond it "
-        "senders are asked to come back later.",
-    )
+    grpc: Address = "127.0.0.1:4327"
+    """Address of OTLP over gRPC and of the collector's own gRPC service; port 0 takes any free one."""
+    http: Address = "127.0.0.1:4328"
+    """Address of OTLP over HTTP and of the API."""
+    health: Address = "127.0.0.1:4329"
+    """Address of /healthz, /readyz and /metrics; shows no content of traces, so probes may reach it."""
+    insecure_bind: bool = False
+    """Allow grpc and http on addresses that other machines reach without TLS and a token."""
+    tls: Tls | None = None
+    """Certificates of grpc and http; null speaks plain text."""
+    token_env: EnvName | None = None
+    """Name of the environment variable with the bearer token that senders must present."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names under which API and page, and on loopback addresses OTLP over HTTP and /metrics, may be reached without a
+    token, beside localhost and IP addresses: pages of others must not reach them under a name of theirs."""
+    max_request_bytes: Size = 16 << 20
+    """Largest request that is accepted, in bytes after decompression."""
+    max_request_items: Count = 200_000
+    """Largest number of items in a request: spans, log records, resources and scopes are one each, ten attributes,
+    values, events or links are one, and a submitted trace is twenty."""
+    max_inflight_bytes: Size = 160 << 20
+    """Bytes of requests in work at a time; beyond it senders are asked to come back later."""
+    max_open_bytes: Size = 256 << 20
+    """Memory that traces may take until they are decided, some 2.5 KB each, with 12 spans; beyond it senders are asked
+    to come back later."""
 
 
 class Close(Section):
     """When a trace is taken to be complete."""
 
-    quiet: Duration = Field(
-        default=10.0, description="Time without a new span, after the root ended and no span is missing its parent."
-    )
-    idle: Duration = Field(default=180.0, description="Time since the last span after which a trace closes anyway.")
-    max_age: Duration = Field(default=1800.0, description="Time since the first span at which a trace closes for good.")
-    max_spans: Count = Field(default=10_000, description="Number of spans at which a trace closes for good.")
-    max_bytes: Size = Field(default=32 << 20, description="Bytes of spans at which a trace closes for good.")
-    score_fragments: bool = Field(
-        default=False,
-        description="Score the part of a trace that arrived here when other services report elsewhere.",
-    )
-    score_rootless: bool = Field(
-        default=True,
-        description="Score a trace whose root span never came. false behind a balancer: there it is most likely a part "
-        "of a trace whose other spans went to another collector.",
-    )
+    quiet: Duration = 10.0
+    """Time without a new span, after the root ended and no span is missing its parent."""
+    idle: Duration = 180.0
+    """Time since the last span after which a trace closes anyway."""
+    max_age: Duration = 1800.0
+    """Time since the first span at which a trace closes for good."""
+    max_spans: Count = 10_000
+    """Number of spans at which a trace closes for good."""
+    max_bytes: Size = 32 << 20
+    """Bytes of spans at which a trace closes for good."""
+    score_fragments: bool = False
+    """Score the part of a trace that arrived here when other services report elsewhere."""
+    score_rootless: bool = True
+    """Score a trace whose root span never came. false behind a balancer: there it is most likely a part of a trace
+    whose other spans went to another collector."""
 
 
 class Late(Section):
     """Spans that arrive after their trace was scored."""
 
-    policy: Literal["rescore", "count"] = Field(
-        default="rescore", description="rescore: score again as a new revision; count: only count the late spans."
-    )
-    window: Duration = Field(
-        default=600.0, description="How long the spans of a scored trace are kept, so that it can be scored again."
-    )
+    policy: Literal["rescore", "count"] = "rescore"
+    """rescore: score again as a new revision; count: only count the late spans."""
+    window: Duration = 600.0
+    """How long the spans of a scored trace are kept, so that it can be scored again."""
 
 
 class LineSection(Section):
     """How due traces are decided: in processes that alone look into what spans hold."""
 
-    workers: Processes = Field(
-        default=1,
-        description="Processes that read and score traces; there is always one, which also files them. Each takes a "
-        "core and memory of its own. auto: as many as there are cores, at most 3.",
-    )
-    timeout: PositiveDuration = Field(
-        default=60.0,
-        description="How long such a process may be at a batch of traces. Then it is killed and started again, and the "
-        "batch is tried trace by trace; a trace over which it hangs alone is set aside, and its results say so.",
-    )
+    workers: Processes = 1
+    """Processes that read and score traces; there is always one, which also files them. Each takes a core and memory of
+    its own. auto: as many as there are cores, at most 3."""
+    timeout: PositiveDuration = 60.0
+    """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
+    trace by trace; a trace over which it hangs alone is set aside, and its results say so."""
 
 
 class StoreSection(Section):
     """The file that holds everything that was acknowledged."""
 
-    path: FilePath = Field(
-        default="./pandaeval-data",
-        description="Data directory. PANDAEVAL_DATA sets it too, where neither file nor variable does.",
-    )
-    durability: Literal["full", "normal"] = Field(
-        default="full",
-        description="full: acknowledged spans survive a power cut; normal: faster, a power cut may lose the last ones.",
-    )
-    max_bytes: Size = Field(default=10 << 30, description="Disk space that the store may take, in bytes.")
-    retention: Duration = Field(
-        default=604800.0,
-        description="How long results and the ids of scored traces are kept; less where max_bytes would not do.",
-    )
-    keep_content: bool = Field(
-        default=True,
-        description="Keep the spans of agents' traces, compressed, after late.window: to be looked at and to be scored "
-        "again. false: only results are kept.",
-    )
-    keep_bytes: Size = Field(
-        default=2 << 30,
-        description="Disk space that kept spans may take, at most a quarter of max_bytes; the oldest go first.",
-    )
-    listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = Field(
-        default=("gen_ai.request.model", "service.version"),
-        description="Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a "
-        "trace or its resource; at most 16. Of traces that came before a key was named here it is not known.",
-    )
-    on_shutdown: Literal["persist", "forward", "decide"] = Field(
-        default="persist",
-        description="Open traces at a stop: persist keeps them for the next start, forward sends them to drain_to, "
-        "decide scores them as they are. Use forward or decide where the disk goes away.",
-    )
-    drain_to: Endpoint | None = Field(
-        default=None,
-        description="OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward; https:// for TLS. "
-        "It is shown the token of server.token_env, and must not demand a client certificate.",
-    )
-    drain_certificate: FilePath | None = Field(
-        default=None,
-        description="File with the authority that signed the certificate of drain_to, PEM; null: the usual ones.",
-    )
+    path: FilePath = "./pandaeval-data"
+    """Data directory. PANDAEVAL_DATA sets it too, where neither file nor variable does."""
+    durability: Literal["full", "normal"] = "full"
+    """full: acknowledged spans survive a power cut; normal: faster, a power cut may lose the last ones."""
+    max_bytes: Size = 10 << 30
+    """Disk space that the store may take, in bytes."""
+    retention: Duration = 604800.0
+    """How long results and the ids of scored traces are kept; less where max_bytes would not do."""
+    keep_content: bool = True
+    """Keep the spans of agents' traces, compressed, after late.window: to be looked at and to be scored again. false:
+    only results are kept."""
+    keep_bytes: Size = 2 << 30
+    """Disk space that kept spans may take, at most a quarter of max_bytes; the oldest go first."""
+    listed_attributes: Annotated[tuple[Text, ...], Field(max_length=16)] = ("gen_ai.request.model", "service.version")
+    """Attributes by which lists, runs and schedules find traces (attribute=KEY=VALUE), of any span of a trace or its
+    resource; at most 16. Of traces that came before a key was named here it is not known."""
+    on_shutdown: Literal["persist", "forward", "decide"] = "persist"
+    """Open traces at a stop: persist keeps them for the next start, forward sends them to drain_to, decide scores them
+    as they are. Use forward or decide where the disk goes away."""
+    drain_to: Endpoint | None = None
+    """OTLP/gRPC endpoint of the collector that takes over, for on_shutdown: forward; https:// for TLS. It is shown the
+    token of server.token_env, and must not demand a client certificate."""
+    drain_certificate: FilePath | None = None
+    """File with the authority that signed the certificate of drain_to, PEM; null: the usual ones."""
 
 
 class Kafka(KafkaCluster):
     """Spans from a Kafka topic, which any number of collectors share (docs/scale.md)."""
 
-    topic: Text = Field(default="otlp_spans", description="Topic with OTLP spans, each message keyed by trace id.")
-    group: Text = Field(default="pandaeval", description="Consumer group of the collectors that share the topic.")
-    instance: Text | None = Field(
-        default=None,
-        description="Name of this collector in the group, for good: one that is back within session_timeout keeps its "
-        "partitions. No two may have the same; null: its partitions move at each restart.",
-    )
-    session_timeout: Annotated[PositiveDuration, Field(ge=6)] = Field(
-        default=45.0, description="Time without a sign of life after which others take the partitions over."
-    )
-    sessions: Literal["none", "here", "topic"] = Field(
-        default="none",
-        description="Traces of a session may reach different collectors. none: no metric of level session runs; here: "
-        "they run on the traces that reach this collector, right where one collector reads the whole topic; topic: "
-        "decided traces go to sessions_topic, and the collectors share the sessions.",
-    )
-    sessions_topic: Text = Field(
-        default="eval.traces", description="Topic with decided traces, each keyed by the id of its session."
-    )
-    dead_letters: Text = Field(default="eval.dlq", description="Topic for messages that cannot be read.")
+    topic: Text = "otlp_spans"
+    """Topic with OTLP spans, each message keyed by trace id."""
+    group: Text = "pandaeval"
+    """Consumer group of the collectors that share the topic."""
+    instance: Text | None = None
+    """Name of this collector in the group, for good: one that is back within session_timeout keeps its partitions. No
+    two may have the same; null: its partitions move at each restart."""
+    session_timeout: Annotated[PositiveDuration, Field(ge=6)] = 45.0
+    """Time without a sign of life after which others take the partitions over."""
+    sessions: Literal["none", "here", "topic"] = "none"
+    """Traces of a session may reach different collectors. none: no metric of level session runs; here: they run on the
+    traces that reach this collector, right where one collector reads the whole topic; topic: decided traces go to
+    sessions_topic, and the collectors share the sessions."""
+    sessions_topic: Text = "eval.traces"
+    """Topic with decided traces, each keyed by the id of its session."""
+    dead_letters: Text = "eval.dlq"
+    """Topic for messages that cannot be read."""

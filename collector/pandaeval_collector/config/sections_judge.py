@@ -51,163 +51,124 @@ class JudgeParameters(BaseModel):
 class Only(Section):
     """Which traces are judged at all; what is empty excludes none."""
 
-    agents: tuple[Text, ...] = Field(default=(), description="Names of agents (the outermost one of a trace).")
-    services: tuple[Text, ...] = Field(default=(), description="Values of service.name.")
-    attributes: Mapping[str, Text] = Field(
-        default={}, description="Attributes that some span of a trace or its resource must have, with their values."
-    )
+    agents: tuple[Text, ...] = ()
+    """Names of agents (the outermost one of a trace)."""
+    services: tuple[Text, ...] = ()
+    """Values of service.name."""
+    attributes: Mapping[str, Text] = {}
+    """Attributes that some span of a trace or its resource must have, with their values."""
 
 
 class Second(Section):
     """Another judge that is shown some of the questions, to see how far the two agree; no score is its."""
 
-    model: Text | None = Field(
-        default=None,
-        description="Name of its model, best of another maker; null: none. judge.api_base and judge.api_key_env are "
-        "its too if it is of the same provider as judge.model.",
-    )
-    share: Share = Field(default=0.1, description="Share of results, 0 to 1, that it judges as well.")
+    model: Text | None = None
+    """Name of its model, best of another maker; null: none. judge.api_base and judge.api_key_env are its too if it is
+    of the same provider as judge.model."""
+    share: Share = 0.1
+    """Share of results, 0 to 1, that it judges as well."""
 
 
 class ShadowSection(Section):
     """A judge that judges some of the live traffic beside the live one, into a run and series of its own: to try a
     model before it takes over. No score, list or alert is its."""
 
-    model: Text | None = Field(
-        default=None,
-        description="Name of its model; null: none. judge.api_base and judge.api_key_env are its too if it is of the "
-        "same provider as judge.model.",
-    )
-    share: Share = Field(
-        default=0.1, description="Share of the sessions, and of traces without one, 0 to 1, of those that are judged."
-    )
+    model: Text | None = None
+    """Name of its model; null: none. judge.api_base and judge.api_key_env are its too if it is of the same provider as
+    judge.model."""
+    share: Share = 0.1
+    """Share of the sessions, and of traces without one, 0 to 1, of those that are judged."""
 
 
 class JudgeSection(Section):
     """The language model that answers what code cannot."""
 
-    model: Text | None = Field(
-        default=None, description="Name of the model, as litellm spells it; null: no judged metrics."
-    )
-    api_base: Url | None = Field(default=None, description="URL of the model's server; null: the provider's own.")
-    api_key_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable with the API key; null: the provider's usual one."
-    )
-    timeout: PositiveDuration = Field(default=60.0, description="Longest time for one call.")
-    fallbacks: tuple[Text, ...] = Field(
-        default=(),
-        description="Models that are asked, in this order, when the one that should be asked fails. api_base and "
-        "api_key_env are for models of the same provider as judge.model.",
-    )
-    max_tokens: Count | None = Field(
-        default=None,
-        description="Most tokens of an answer, hidden reasoning included; null: what the question needs, and room for "
-        "hidden reasoning where the model is known to reason. An answer that is cut is asked for once more, with more.",
-    )
-    reasoning_effort: Effort | None = Field(
-        default=None, description="How hard a reasoning model is to think; null: as its provider likes."
-    )
-    response_format: ReplyFormat = Field(
-        default="json",
-        description="What the provider holds an answer to, if it can. json: any JSON object, and the question's schema "
-        "where an answer has to be repaired, so that all calls about a trace begin alike and are cached; schema: the "
-        "question's schema always; text: nothing.",
-    )
-    context_tokens: RecordTokens | None = Field(
-        default=None,
-        description="Most tokens of a record that are shown; null: 12000, or less for a model whose window is known to "
-        "be shorter.",
-    )
-    extra: Extra = Field(
-        default={},
-        description="Further parameters of every call, as litellm spells them, such as top_p: 0.5; null as a value "
-        "takes one away that would be sent (temperature: null).",
-    )
-    parameters: Mapping[str, JudgeParameters] = Field(
-        default={},
-        description="Other max_tokens, reasoning_effort, response_format, context_tokens and extra for single models, "
-        "by name, such as openai/o3: {reasoning_effort: low}.",
-    )
-    allowed_fails: Count = Field(
-        default=3,
-        description="Failures of a model in a row, within a minute, after which it is left alone for a while and then "
-        "tried with one call.",
-    )
-    cooldown: PositiveDuration = Field(default=30.0, description="How long it is left alone.")
-    concurrency: Count = Field(default=8, description="Calls at a time.")
-    rpm: Count | None = Field(default=None, description="Calls per minute, retries included; null: no limit.")
-    tpm: Count | None = Field(default=None, description="Tokens per minute; null: no limit.")
-    daily_usd: Amount | None = Field(
-        default=None, description="US dollars per day (UTC) after which judging rests; null: no limit."
-    )
-    daily_tokens: Count | None = Field(default=None, description="The same in tokens; null: no limit.")
-    over_budget: Literal["unscored", "wait"] = Field(
-        default="unscored",
-        description="What becomes of judgements that the day has no money for: unscored, or wait for the next day.",
-    )
-    delay: Duration = Field(default=30.0, description="Time after a trace closed before it is judged, for late spans.")
-    sample: Share = Field(
-        default=1.0, description="Share of sessions that are judged, 0 to 1; each whole or not at all."
-    )
-    samples: Mapping[str, Share] = Field(
-        default={}, description="Other shares for single metrics, by name, such as trace.plan_quality: 0.1."
-    )
-    when: Literal["always", "suspicious"] = Field(
-        default="always",
-        description="suspicious: judge every trace that failed or that a metric without a model found bad, and of the "
-        "others the share that judge.sample says.",
-    )
+    model: Text | None = None
+    """Name of the model, as litellm spells it; null: no judged metrics."""
+    api_base: Url | None = None
+    """URL of the model's server; null: the provider's own."""
+    api_key_env: EnvName | None = None
+    """Name of the environment variable with the API key; null: the provider's usual one."""
+    timeout: PositiveDuration = 60.0
+    """Longest time for one call."""
+    fallbacks: tuple[Text, ...] = ()
+    """Models that are asked, in this order, when the one that should be asked fails. api_base and api_key_env are for
+    models of the same provider as judge.model."""
+    max_tokens: Count | None = None
+    """Most tokens of an answer, hidden reasoning included; null: what the question needs, and room for hidden reasoning
+    where the model is known to reason. An answer that is cut is asked for once more, with more."""
+    reasoning_effort: Effort | None = None
+    """How hard a reasoning model is to think; null: as its provider likes."""
+    response_format: ReplyFormat = "json"
+    """What the provider holds an answer to, if it can. json: any JSON object, and the question's schema where an answer
+    has to be repaired, so that all calls about a trace begin alike and are cached; schema: the question's schema
+    always; text: nothing."""
+    context_tokens: RecordTokens | None = None
+    """Most tokens of a record that are shown; null: 12000, or less for a model whose window is known to be shorter."""
+    extra: Extra = Field(default={})
+    """Further parameters of every call, as litellm spells them, such as top_p: 0.5; null as a value takes one away that
+    would be sent (temperature: null)."""
+    parameters: Mapping[str, JudgeParameters] = {}
+    """Other max_tokens, reasoning_effort, response_format, context_tokens and extra for single models, by name, such as
+    openai/o3: {reasoning_effort: low}."""
+    allowed_fails: Count = 3
+    """Failures of a model in a row, within a minute, after which it is left alone for a while and then tried with one
+    call."""
+    cooldown: PositiveDuration = 30.0
+    """How long it is left alone."""
+    concurrency: Count = 8
+    """Calls at a time."""
+    rpm: Count | None = None
+    """Calls per minute, retries included; null: no limit."""
+    tpm: Count | None = None
+    """Tokens per minute; null: no limit."""
+    daily_usd: Amount | None = None
+    """US dollars per day (UTC) after which judging rests; null: no limit."""
+    daily_tokens: Count | None = None
+    """The same in tokens; null: no limit."""
+    over_budget: Literal["unscored", "wait"] = "unscored"
+    """What becomes of judgements that the day has no money for: unscored, or wait for the next day."""
+    delay: Duration = 30.0
+    """Time after a trace closed before it is judged, for late spans."""
+    sample: Share = 1.0
+    """Share of sessions that are judged, 0 to 1; each whole or not at all."""
+    samples: Mapping[str, Share] = {}
+    """Other shares for single metrics, by name, such as trace.plan_quality: 0.1."""
+    when: Literal["always", "suspicious"] = "always"
+    """suspicious: judge every trace that failed or that a metric without a model found bad, and of the others the share
+    that judge.sample says."""
     only: Only = group(Only)
-    models: Mapping[str, Text] = Field(
-        default={},
-        description="Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of "
-        "pandaeval evaluate outweighs them.",
-    )
-    votes: Votes = Field(
-        default=1,
-        description="Verdicts on each question, 1 to 9, of which the median counts; each costs a call. Fewer than a "
-        "majority that hold are no score. Best odd.",
-    )
-    turn_calls: Literal["shared", "separate"] = Field(
-        default="shared",
-        description="Whether the seven questions about a turn are put in one call, or each in a call of its own. What "
-        "does not hold of a shared answer is asked for separately; with more than one of judge.votes each is.",
-    )
-    guidelines: FilePath | None = Field(
-        default=None,
-        description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
-        "adopts; null: none.",
-    )
+    models: Mapping[str, Text] = {}
+    """Other models for single metrics, by name, such as trace.plan_quality: openai/gpt-4o; --model of pandaeval
+    evaluate outweighs them."""
+    votes: Votes = 1
+    """Verdicts on each question, 1 to 9, of which the median counts; each costs a call. Fewer than a majority that hold
+    are no score. Best odd."""
+    turn_calls: Literal["shared", "separate"] = "shared"
+    """Whether the seven questions about a turn are put in one call, or each in a call of its own. What does not hold of
+    a shared answer is asked for separately; with more than one of judge.votes each is."""
+    guidelines: FilePath | None = None
+    """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
+    none."""
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)
-    language: Text = Field(
-        default="en", description="Language in which reasons are given: en, or the name or code of another one."
-    )
-    retest: Share = Field(
-        default=0.0,
-        description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",
-    )
-    calibration: FilePath | None = Field(
-        default=None,
-        description="File that pandaeval calibrate --write made: how far this judge agrees with people; null: none.",
-    )
-    calibrated_thresholds: bool = Field(
-        default=False,
-        description="Whether the thresholds that the file suggests are used, for metrics without one in "
-        "metrics.thresholds, while judge and version of the metric are those of the file.",
-    )
+    language: Text = "en"
+    """Language in which reasons are given: en, or the name or code of another one."""
+    retest: Share = 0.0
+    """Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?"""
+    calibration: FilePath | None = None
+    """File that pandaeval calibrate --write made: how far this judge agrees with people; null: none."""
+    calibrated_thresholds: bool = False
+    """Whether the thresholds that the file suggests are used, for metrics without one in metrics.thresholds, while
+    judge and version of the metric are those of the file."""
 
 
 class Redact(Section):
     """What is taken out of texts before they are shown to a judge."""
 
-    secrets: bool = Field(default=True, description="Replace keys, tokens and passwords.")
-    pii: bool = Field(
-        default=False,
-        description="Replace e-mail addresses, phone, card and account numbers (needs the extra pii); not names.",
-    )
-    custom: tuple[Text, ...] = Field(
-        default=(),
-        description="Functions of your own that take a text and return it without what is to be hidden, as "
-        "package.module:function.",
-    )
+    secrets: bool = True
+    """Replace keys, tokens and passwords."""
+    pii: bool = False
+    """Replace e-mail addresses, phone, card and account numbers (needs the extra pii); not names."""
+    custom: tuple[Text, ...] = ()
+    """Functions of your own that take a text and return it without what is to be hidden, as package.module:function."""

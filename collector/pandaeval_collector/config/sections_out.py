@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 class Spans(Section):
     """Evaluation spans, whatever they are sent by."""
 
-    failed_status: Literal["error", "unset"] = Field(
-        default="error",
-        description="Status of an evaluation span with a failing result: error, with its reason, so that Jaeger and "
-        "Tempo show it red; or unset.",
-    )
+    failed_status: Literal["error", "unset"] = "error"
+    """Status of an evaluation span with a failing result: error, with its reason, so that Jaeger and Tempo show it red;
+    or unset."""
 
 
 class Common(Section):
@@ -33,11 +31,9 @@ class Common(Section):
         otlp: Otlp
         prometheus: Prometheus
 
-    max_series: Count = Field(
-        default=MAX_SERIES,
-        description="Most series of scores and counters; what is new beyond them is counted under agent, service and "
-        "environment __other__.",
-    )
+    max_series: Count = MAX_SERIES
+    """Most series of scores and counters; what is new beyond them is counted under agent, service and environment
+    __other__."""
 
     @property
     def scrape_results(self) -> bool:
@@ -65,13 +61,12 @@ else:
 class Ui(Section):
     """The page at `/` of server.http, under the same token and names as the API."""
 
-    enabled: bool = Field(default=True, description="Show the page.")
-    url: Url | None = Field(
-        default=None, description="Address of the page as people open it, behind a proxy perhaps; for links to it."
-    )
-    refresh: PositiveDuration = Field(default=10.0, description="Time between two looks for new results.")
-    links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = Field(
-        default={},
-        description="Addresses in other programs by name, such as Jaeger: http://localhost:16686/trace/{trace_id}; in "
-        "braces: trace_id, session_id, agent, service, start_ms, end_ms.",
-    )
+    enabled: bool = True
+    """Show the page."""
+    url: Url | None = None
+    """Address of the page as people open it, behind a proxy perhaps; for links to it."""
+    refresh: PositiveDuration = 10.0
+    """Time between two looks for new results."""
+    links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
+    """Addresses in other programs by name, such as Jaeger: http://localhost:16686/trace/{trace_id}; in braces:
+    trace_id, session_id, agent, service, start_ms, end_ms."""

@@ -28,23 +28,21 @@ Ks = Annotated[Count, Field(ge=1, le=1000)]
 class TrialsSection(Section):
     """Repeated trials of a case: pandaeval evaluate --cases."""
 
-    k: tuple[Ks, ...] = Field(default=(1, 3, 5), description="How many trials have to succeed all together.")
+    k: tuple[Ks, ...] = (1, 3, 5)
+    """How many trials have to succeed all together."""
 
 
 class Baseline(Section):
     """Trials against those of a baseline: pandaeval evaluate --baseline, pandaeval gate compare."""
 
-    metric: Text | None = Field(
-        default=None,
-        description="By which metric a trial succeeds, such as trace.task_completion; null: trial_correct, or the only "
-        "metric there is.",
-    )
-    level: Level = Field(default=0.05, description="Share of false alarms, 0 to 1, by which a drop is credible.")
-    max_drop: Share | None = Field(
-        default=None,
-        description="Largest drop of the mean success rate, 0 to 1, that passes, whether credible or not; null: any "
-        "that is not credible.",
-    )
+    metric: Text | None = None
+    """By which metric a trial succeeds, such as trace.task_completion; null: trial_correct, or the only metric there
+    is."""
+    level: Level = 0.05
+    """Share of false alarms, 0 to 1, by which a drop is credible."""
+    max_drop: Share | None = None
+    """Largest drop of the mean success rate, 0 to 1, that passes, whether credible or not; null: any that is not
+    credible."""
 
 
 class Gates(Section):
@@ -52,111 +50,79 @@ class Gates(Section):
 
     baseline: Baseline = group(Baseline)
 
-    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
-        default="critical", description="Least severity of a failure that fails the run; null: none does."
-    )
-    max_unscored: Share = Field(
-        default=0.2,
-        description="Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not "
-        "captured or not sampled is not missing.",
-    )
+    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = "critical"
+    """Least severity of a failure that fails the run; null: none does."""
+    max_unscored: Share = 0.2
+    """Largest share of results, 0 to 1, that may be missing before a threshold fails; what was not captured or not
+    sampled is not missing."""
 
 
 class SessionSection(Section):
     """When a session is over, and how its score is weighed."""
 
-    idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
-    max_age: Duration = Field(default=86400.0, description="Time since its first trace after which a session closes.")
-    interim: Duration | None = Field(
-        default=60.0,
-        description="Time without a new trace or verdict after which an open session is scored as far as it has come; "
-        "such results say final: false, are log events, and enter no metric. null: only when it closes.",
-    )
-    judge_wait: Duration = Field(
-        default=600.0,
-        description="How long a session that is over waits for judges before it is scored without them; what they say "
-        "later makes a revision.",
-    )
-    coherence_signal: Literal["sure", "calibrated", "raw"] = Field(
-        default="sure",
-        description="Which coherence counts for a session. sure: only answers that are off topic beyond doubt; "
-        "calibrated: every value, on a scale that means the same for every embedder; raw: the cosine itself.",
-    )
-    extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = Field(
-        default=("error", "tool_loop"),
-        description="Signals that count besides the four weighted ones: response (the run did not end well), grounding "
-        "(it stated values that it had from nowhere) and tool_loop. error, the older name, is response and grounding.",
-    )
-    weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = Field(
-        default={}, description="Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."
-    )
+    idle: Duration = 900.0
+    """Time since its last trace after which a session closes."""
+    max_age: Duration = 86400.0
+    """Time since its first trace after which a session closes."""
+    interim: Duration | None = 60.0
+    """Time without a new trace or verdict after which an open session is scored as far as it has come; such results say
+    final: false, are log events, and enter no metric. null: only when it closes."""
+    judge_wait: Duration = 600.0
+    """How long a session that is over waits for judges before it is scored without them; what they say later makes a
+    revision."""
+    coherence_signal: Literal["sure", "calibrated", "raw"] = "sure"
+    """Which coherence counts for a session. sure: only answers that are off topic beyond doubt; calibrated: every
+    value, on a scale that means the same for every embedder; raw: the cosine itself."""
+    extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")
+    """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
+    values that it had from nowhere) and tool_loop. error, the older name, is response and grounding."""
+    weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = {}
+    """Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."""
 
 
 class MetricsSection(Section):
     """Which metrics run, and when they pass."""
 
-    enabled: Names = Field(
-        default="all",
-        description="all, or a list of names: trace.coherence, or coherence for every level that has it. What a "
-        "session metric reads of its traces is computed with it, as far as that asks no judge, and not sent.",
-    )
-    thresholds: Mapping[str, Amount] = Field(
-        default={}, description="Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."
-    )
-    modules: tuple[Text, ...] = Field(
-        default=(),
-        description="Metrics of your own: Python files or YAML files (.yaml, .yml; paths count from the working "
-        "directory), or dotted names of modules.",
-    )
+    enabled: Names = "all"
+    """all, or a list of names: trace.coherence, or coherence for every level that has it. What a session metric reads
+    of its traces is computed with it, as far as that asks no judge, and not sent."""
+    thresholds: Mapping[str, Amount] = {}
+    """Least passing value by name, such as trace.coherence: 0.5; in the metric's own scale."""
+    modules: tuple[Text, ...] = ()
+    """Metrics of your own: Python files or YAML files (.yaml, .yml; paths count from the working directory), or dotted
+    names of modules."""
 
 
 class ResponseSection(Section):
     """How agents end their runs."""
 
-    end_tokens: tuple[Text, ...] = Field(
-        default=(),
-        description="Answers by which your agents declare that they are done, such as TERMINATE or ###STOP###: alone, "
-        "they end a run well. A token that the instructions name is known by itself.",
-    )
+    end_tokens: tuple[Text, ...] = ()
+    """Answers by which your agents declare that they are done, such as TERMINATE or ###STOP###: alone, they end a run
+    well. A token that the instructions name is known by itself."""
 
 
 class Embedding(Section):
     """How texts become vectors."""
 
-    model: Text = Field(
-        default="embedded",
-        description="embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or "
-        "litellm:NAME.",
-    )
+    model: Text = "embedded"
+    """embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or litellm:NAME."""
 
 
 class LearnSection(Section):
     """Problem scores that are learned from labels of the application's own runs."""
 
-    enabled: bool = Field(
-        default=True,
-        description="Whether a running collector learns by itself, once 40 sessions of an agent have labels, of both "
-        "kinds; a model that is there is never replaced by itself.",
-    )
-    folder: FilePath | None = Field(
-        default=None, description="Folder of the models, read again when it changes; null: learned below store.path."
-    )
-    interval: PositiveDuration = Field(default=600.0, description="Time between two looks at the labels.")
+    folder: FilePath | None = None
+    """Folder of the models, read again when it changes; null: learned below store.path."""
 
 
 class LabelsSection(Section):
     """What people say of runs, and what is made of it."""
 
-    window: PositiveDuration = Field(
-        default=30 * 86400.0,
-        description="How long judged scores are kept to be held against people's labels: pass rates are about the runs "
-        "of this time.",
-    )
-    interval: PositiveDuration = Field(
-        default=60.0, description="Time between two calculations of the corrected pass rates."
-    )
-    over_otlp: bool = Field(
-        default=False,
-        description="Whether log records are taken for people's verdicts. Whoever may send telemetry may then label: "
-        "an agent, too. They never replace what a person entered.",
-    )
+    window: PositiveDuration = 30 * 86400.0
+    """How long judged scores are kept to be held against people's labels: pass rates are about the runs of this
+    time."""
+    interval: PositiveDuration = 60.0
+    """Time between two calculations of the corrected pass rates."""
+    over_otlp: bool = False
+    """Whether log records are taken for people's verdicts. Whoever may send telemetry may then label: an agent, too.
+    They never replace what a person entered."""

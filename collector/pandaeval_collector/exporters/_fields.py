@@ -13,19 +13,11 @@ from typing import Any
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
+from pandaeval_otel.wire import fields
+
 fixed64 = struct.Struct("<Q").pack
 double = struct.Struct("<d").pack
-
-
-@lru_cache(maxsize=4096)
-def varint(number: int) -> bytes:
-    """Encodes a whole number >= 0 as a varint."""
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+varint = lru_cache(maxsize=4096)(fields.varint)
 
 
 def sized(number: int, data: bytes) -> bytes:

@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from pandaeval_collector.base.result import Result, cut_each
 from pandaeval_collector.base.score import Assumed, Score, Unscored
-from pandaeval_collector.exporters._fields import (
-    before_number,
-    double,
-    pairs,
-    repeated,
-    sized,
-    tag,
-    text_pair,
-)
+from pandaeval_collector.exporters._fields import before_number, double, pairs, repeated, sized, tag, text_pair
 from pandaeval_collector.exporters._glance import MAX_TEXT, address
 
 FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})

@@ -16,16 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base.result import written
-from pandaeval_collector.exporters._fields import (
-    fixed64,
-    measured,
-    number_pair,
-    pairs,
-    repeated,
-    sized,
-    tag,
-    text_pair,
-)
+from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
 from pandaeval_collector.exporters._glance import Glance, glance, link, links
 from pandaeval_collector.exporters.attributes import (
     EVENT_ATTRIBUTES,

@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import Field
-
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import FilePath, Section
 from pandaeval_collector.exporters import Row, Sent, Surroundings
@@ -22,7 +20,8 @@ from pandaeval_collector.exporters import Row, Sent, Surroundings
 class Jsonl(Section):
     """Results as lines of JSON in a file."""
 
-    path: FilePath | None = Field(default=None, description="File that results are appended to; null: none.")
+    path: FilePath | None = None
+    """File that results are appended to; null: none."""
 
 
 SETTINGS = Jsonl

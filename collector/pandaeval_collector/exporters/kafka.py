@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
-from pydantic import Field
 
 from pandaeval_collector.base.runtime.kafka import KafkaCluster, deliver, library, producer
 from pandaeval_collector.base.section import Text
@@ -17,7 +16,8 @@ from pandaeval_collector.exporters import RetryLaterError, Row, Sent, Surroundin
 class KafkaResults(KafkaCluster):
     """Results to a Kafka topic, keyed by their ids."""
 
-    topic: Text = Field(default="eval.scores", description="Topic that results are written to.")
+    topic: Text = "eval.scores"
+    """Topic that results are written to."""
 
 
 SETTINGS = KafkaResults

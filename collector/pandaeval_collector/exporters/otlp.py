@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
-
 from pandaeval_collector.base.section import Endpoint, EnvName, FilePath, PositiveDuration, Section, group
 from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
 
@@ -18,42 +16,35 @@ SIGNALS: tuple[Signal, ...] = ("logs", "traces", "metrics")
 class OtlpSignal(Section):
     """One of the three surfaces over OTLP."""
 
-    endpoint: Endpoint | None = Field(default=None, description="Endpoint of this signal alone; null: otlp.endpoint.")
-    enabled: bool = Field(default=True, description="Whether this signal is sent.")
+    endpoint: Endpoint | None = None
+    """Endpoint of this signal alone; null: otlp.endpoint."""
+    enabled: bool = True
+    """Whether this signal is sent."""
 
 
 class Otlp(Section):
     """Results to an OpenTelemetry backend, as spans, metrics and log events."""
 
-    endpoint: Endpoint | None = Field(
-        default=None,
-        description="Where results go, HOST:PORT or URL; null: nowhere, unless a signal has its own.",
-    )
-    protocol: Literal["grpc", "http/protobuf"] = Field(default="grpc", description="How OTLP is spoken.")
-    insecure: bool = Field(
-        default=True, description="Plain text where the endpoint is HOST:PORT; a URL's http or https decides by itself."
-    )
-    certificate: FilePath | None = Field(
-        default=None,
-        description="File with the authority that signed the sink's certificate, PEM; null: the usual ones.",
-    )
-    client_certificate: FilePath | None = Field(
-        default=None, description="File with the certificate that is shown to the sink (mTLS), PEM; with client_key."
-    )
-    client_key: FilePath | None = Field(
-        default=None, description="File with the private key of client_certificate, PEM, without a password."
-    )
-    headers_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable with headers, written name=value,name=value."
-    )
+    endpoint: Endpoint | None = None
+    """Where results go, HOST:PORT or URL; null: nowhere, unless a signal has its own."""
+    protocol: Literal["grpc", "http/protobuf"] = "grpc"
+    """How OTLP is spoken."""
+    insecure: bool = True
+    """Plain text where the endpoint is HOST:PORT; a URL's http or https decides by itself."""
+    certificate: FilePath | None = None
+    """File with the authority that signed the sink's certificate, PEM; null: the usual ones."""
+    client_certificate: FilePath | None = None
+    """File with the certificate that is shown to the sink (mTLS), PEM; with client_key."""
+    client_key: FilePath | None = None
+    """File with the private key of client_certificate, PEM, without a password."""
+    headers_env: EnvName | None = None
+    """Name of the environment variable with headers, written name=value,name=value."""
     traces: OtlpSignal = group(OtlpSignal, "Evaluation spans.")
     metrics: OtlpSignal = group(OtlpSignal, "Score histograms and counters.")
     logs: OtlpSignal = group(OtlpSignal, "Events named gen_ai.evaluation.result.")
-    metrics_interval: PositiveDuration = Field(
-        default=15.0,
-        description="Time between two exports of metrics. A new series is scraped as 0 for that long, so make it no "
-        "shorter than the scrape interval.",
-    )
+    metrics_interval: PositiveDuration = 15.0
+    """Time between two exports of metrics. A new series is scraped as 0 for that long, so make it no shorter than the
+    scrape interval."""
 
     def endpoint_of(self, signal: Signal) -> str | None:
         """Returns where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""

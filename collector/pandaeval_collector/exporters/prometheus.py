@@ -9,8 +9,6 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Sequence
 
-from pydantic import Field
-
 from pandaeval_collector.base.section import Section
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._text import ScrapeText, content_type
@@ -22,12 +20,11 @@ _NOTE_AFTER_S = 1.0
 class Prometheus(Section):
     """The scrape endpoint on the health listener."""
 
-    enabled: bool = Field(default=True, description="Whether /metrics is served.")
-    results: bool | None = Field(
-        default=None,
-        description="Whether scores are scraped too; null: only when no OTLP metrics endpoint is set, so that they "
-        "are not counted twice.",
-    )
+    enabled: bool = True
+    """Whether /metrics is served."""
+    results: bool | None = None
+    """Whether scores are scraped too; null: only when no OTLP metrics endpoint is set, so that they are not counted
+    twice."""
 
 
 SETTINGS = Prometheus

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-import orjson
-
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, StoredSeries
-from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
+from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point, attributes_of
 
 PAGE = 250
 """Series that are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
@@ -33,7 +31,7 @@ class ZeroFirst:
         zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
             after = ""
-            while rows := self._store.reads.series(self._reader, name, after, PAGE):
+            while rows := self._store.reads.tally.page(self._reader, name, after, PAGE):
                 yield visible(rows, now, self._hold_s if hold else 0.0)
                 after = rows[-1].key
 
@@ -42,7 +40,7 @@ class ZeroFirst:
         the store in between."""
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
-            await asyncio.wrap_future(self._store.show_zeros(self._reader, some, now))
+            await asyncio.wrap_future(self._store.tally.show_zeros(self._reader, some, now))
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:
@@ -75,7 +73,7 @@ def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Poi
             continue  # this version does not know it, or knows it with other buckets
         point = Point(
             instrument=instrument,
-            attributes=tuple((key, value) for key, value in orjson.loads(row.attributes)),
+            attributes=attributes_of(row.attributes),
             start_ns=row.start_ns,
             count=row.count,
             total=row.total,

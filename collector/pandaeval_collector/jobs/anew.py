@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, QuestionPart, Rubric, Verdict
 from pandaeval_collector.scoring.evaluator import Question
@@ -77,11 +76,11 @@ async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding
         return Unscored(error.why, str(error))
 
 
-def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
-    """Makes a judge of the same run with another memory. ``name`` gives it fences unlike those of other judges."""
+def anew(desk: Desk, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
+    """Makes another judge of the same run. ``name`` gives it fences unlike those of other judges."""
     nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
     fenced = replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
-    return Judge(desks.desk(memory), fenced, model, desks.secrets, guidance=guidance)
+    return Judge(desk, fenced, model, guidance=guidance)
 
 
 def said(finding: Score) -> float:
@@ -112,8 +111,8 @@ _Ballot = Finding | None | NoVerdictError | _NotGiven
 class Votes:
     """Asks for ``number`` votes on each question; with 1, the only verdict counts. On one event loop."""
 
-    def __init__(self, desks: Desks, memory: Memory, number: int) -> None:
-        self._desks, self._memory, self._number = desks, memory, number
+    def __init__(self, desk: Desk, number: int) -> None:
+        self._desk, self._number = desk, number
 
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
         """Returns the metric's finding by all votes, and adds the costs of all to ``judge``'s account. Raises what
@@ -130,8 +129,8 @@ class Votes:
         others = []
         for number in range(2, self._number + 1):
             fence = f"vote {number}"
-            memory = Apart(self._memory, fence)
-            others.append(anew(self._desks, memory, judge.pack, question.model, fence, question.guidance))
+            desk = self._desk.remembering(Apart(self._desk.memory, fence))
+            others.append(anew(desk, judge.pack, question.model, fence, question.guidance))
         name = question.metric.name
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:

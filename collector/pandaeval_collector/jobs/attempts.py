@@ -25,15 +25,13 @@ from pandaeval_collector.jobs.outcome import (
     Patience,
     RecordBudgets,
     after_failure,
-    unfinished,
     until_next_day,
 )
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
-from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
-from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
@@ -46,7 +44,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
 
@@ -142,7 +140,7 @@ class Attempts:
         store: Store,
         scores: SessionScores,
         evaluator: Evaluator,
-        caller: Caller,
+        desk: Desk,
         filing: Filing,
         telemetry: Telemetry,
         patience: Patience | None = None,
@@ -152,19 +150,16 @@ class Attempts:
         shadow: Shadow | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``scores``: reads the sessions that questions are about; ``filing``: where answers go. ``over_budget``: what
-        happens to a job once the day's budget is used up. ``failures``: the groups that judged failures are filed
-        under, if any."""
+        """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
+        go. ``over_budget``: what happens to a job once the day's budget is used up. ``failures``: the groups that
+        judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
-        memory = StoredMemory(store, telemetry)
         judge = evaluator.settings.judge
-        desks = Desks(caller, judge)
-        self._desk = desks.desk(memory)
-        self._hide = desks.secrets
+        self._desk = desk
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
-        self._checks = checks or Checks(Votes(desks, memory, 1))
+        self._checks = checks or Checks(Votes(desk, 1))
         self._complaints, self._kinship = Complaints(), Kinship()
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
@@ -181,11 +176,11 @@ class Attempts:
             await self._judge(job, _WAITED if too_old else None)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
             _log.exception("job %s could not be finished", job.id)
-            failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
-            if isinstance(failed, Later):
-                await self._put_back(job, failed)
+            if job.attempts < self._patience.attempts:
+                due_at = self._store.clock.running() + self._patience.wait(job.attempts)
+                await self._put_back(job, Later(due_at, explained(error)))
             else:
-                await self._end(Judgement(failed))
+                await self._end(Judgement(JobEnd(job.id, "dead", "unfinished", explained(error))))
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
@@ -212,9 +207,7 @@ class Attempts:
             return (await self._loaded(job, smaller)).pack
 
         together = self._evaluator.together(questions, question)
-        judge = Judge(
-            self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together, question.guidance
-        )
+        judge = Judge(self._desk, loaded.pack, question.model, job.metric, shorter, together, question.guidance)
         finding = instead or await self._finding(job, question, loaded, judge)
         await self._conclude(job, question, loaded, judge, finding)
 
@@ -263,7 +256,7 @@ class Attempts:
             return
 
         async def ask(shown: Pack, given: Mapping[str, Any]) -> SameCause:
-            return await Judge(self._desk, shown, model, self._hide).ask(SAME_CAUSE, given)
+            return await Judge(self._desk, shown, model).ask(SAME_CAUSE, given)
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 
@@ -276,7 +269,7 @@ class Attempts:
         suspicious = bool(about.get("suspicious"))
         match subject:
             case TurnView():
-                return self._evaluator.turns.about(subject, suspicious)
+                return self._evaluator.judged_turn(subject, suspicious)[1]
             case Conversation():
                 known = self._scores.conversation(about[SESSION], Trigger(about["trigger"]))
                 return [] if known is None else self._evaluator.judged_session(*known, suspicious)[1]
@@ -311,7 +304,8 @@ class Attempts:
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause:
             self.pauses.begin(later.due_at)
-        self._telemetry.add("pandaeval.jobs", "put_back", 1, later.reason)
+        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.free else "failed"
+        self._telemetry.add("pandaeval.jobs", "put_back", 1, reason)
         await asyncio.wrap_future(
             self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
         )

@@ -16,9 +16,9 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import Again, Forgetful, Votes, anew, asked, pay, said
 from pandaeval_collector.jobs.outcome import warn_of_second
-from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
+from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, Memory
+from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.evaluator import Question
@@ -171,20 +171,19 @@ _BOUNDS = {"estimate": "value", "low": "low", "high": "high"}
 # judge's limits and budget.
 class AskedAgain:
     """Asks for a second verdict, and changes no score. ``share``: of the results, 0..1, by a hash of their id;
-    ``model``: another judge, whose verdicts ``memory`` keeps; without one, the same judge is asked. On one event
+    ``model``: another judge, whose verdicts the desk remembers; without one, the same judge is asked. On one event
     loop."""
 
     def __init__(
         self,
-        desks: Desks,
+        desk: Desk,
         agreement: Agreement,
         telemetry: Telemetry,
         share: float,
         model: str | None = None,
-        memory: Memory | None = None,
     ) -> None:
-        self._desks, self._agreement, self._telemetry, self._share = desks, agreement, telemetry, share
-        self._model, self._memory = model, memory or Forgetful()
+        self._desk, self._agreement, self._telemetry, self._share = desk, agreement, telemetry, share
+        self._model = model
         self._name = "retest" if model is None else "second"
         self._counter = "pandaeval.judge.retests" if model is None else "pandaeval.judge.seconds"
 
@@ -199,7 +198,8 @@ class AskedAgain:
         about: dict[str, Any] = {}
         if included(f"{self._name} {question.id}", self._share):
             fence = "again" if self._model is None else "second"
-            other = anew(self._desks, self._memory, pack, self._model or by, fence, question.guidance)
+            desk = self._desk.remembering(Forgetful() if self._model is None else self._desk.memory)
+            other = anew(desk, pack, self._model or by, fence, question.guidance)
             second = await self._asked(question, subject, first, other)
             if second is not None:
                 pair, threshold = (said(finding), said(second)), question.passes_from
@@ -236,12 +236,12 @@ class Checks:
     beside: Sequence[AskedAgain] = ()
 
 
-def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
+def open_checks(judge: JudgeConfig, store: Store, desk: Desk, telemetry: Telemetry) -> Checks:
     """Makes the votes and second verdicts that the configuration asks for. On one event loop."""
-    agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
-    beside = [AskedAgain(desks, agreement, telemetry, judge.retest)]
+    agreement = Agreement(store, telemetry)
+    beside = [AskedAgain(desk, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
-        beside.append(AskedAgain(desks, agreement, telemetry, judge.second_share, judge.second, memory))
-    return Checks(Votes(desks, memory, judge.votes), beside)
+        beside.append(AskedAgain(desk, agreement, telemetry, judge.second_share, judge.second))
+    return Checks(Votes(desk, judge.votes), beside)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pandaeval_collector.jobs.grouping import fenced, shown_line
-from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
+from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.store.failures.failure import Failure
-from pandaeval_collector.store.failures.live import SURE, Candidate, LiveGroups
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failures import Failure
+from pandaeval_collector.store.live_groups import SURE, LiveGroups
 
 _log = logging.getLogger(__name__)
 _MOST_CHARS = 400
@@ -52,20 +55,35 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
     found = groups.candidates(failure)
     if not found:
         return ""
-    if found[0].cosine >= SURE:
-        return found[0].id
+    cosine, nearest = found[0]
+    if cosine >= SURE:
+        return nearest.id
     try:
-        verdict = await ask(record(failure, found), {"number of groups": len(found)})
+        verdict = await ask(record(failure, [row for _, row in found]), {"number of groups": len(found)})
     except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering costs the failure no group
         _log.info("the judge does not say which group a failure belongs to: %s", error)
         return None
-    return "" if verdict.group is None else found[verdict.group - 1].id
+    return "" if verdict.group is None else found[verdict.group - 1][1].id
 
 
-def record(failure: Failure, found: Sequence[Candidate]) -> Pack:
+def record(failure: Failure, found: Sequence[FailureGroupRow]) -> Pack:
     """Writes what the judge is shown of a failure and the groups found for it, all of it fenced."""
     known = "\n".join(
         f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
     )
     new = shown_line(f"[{failure.label}] {failure.reason}", _MOST_CHARS)
     return fenced(("## The new failure", new), ("## Groups, each with its first failure", known))
+
+
+def fenced(*parts: tuple[str, str]) -> Pack:
+    """Writes a record of parts, each a headline and a text, which is fenced."""
+    fence = secrets.token_hex(NONCE_DIGITS // 2)
+    text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
+    shown = "\n".join(held for _, held in parts)
+    digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
+
+
+def shown_line(text: str, most: int) -> str:
+    """Makes one line of a text that came from traces, of at most ``most`` characters."""
+    return one_line(elided(neutral(text), most))

@@ -111,20 +111,8 @@ def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) ->
     return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)
 
 
-@dataclass(frozen=True, slots=True)
-class Desks:
-    """Makes desks that ask through ``caller``. ``judge``: the settings; ``None``: the defaults."""
-
-    caller: Caller
-    judge: JudgeSettings | None = None
-
-    @property
-    def secrets(self) -> bool:
-        """Whether secrets are redacted in what is sent along with a question."""
-        return self.judge is None or self.judge.secrets
-
-    def desk(self, memory: Memory) -> Desk:
-        """Makes a desk that remembers answers in ``memory``."""
-        if self.judge is None:
-            return Desk(self.caller, memory)
-        return Desk(self.caller, memory, language=self.judge.language, asked_with=self.judge.asked_with)
+def desk_of(caller: Caller, judge: JudgeSettings | None, memory: Memory) -> Desk:
+    """Makes the desk that asks through ``caller``. ``judge``: the settings; ``None``: the defaults."""
+    if judge is None:
+        return Desk(caller, memory)
+    return Desk(caller, memory, language=judge.language, asked_with=judge.asked_with, secrets=judge.secrets)

@@ -8,7 +8,7 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -16,9 +16,8 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Unscored
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import asked
-from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, Memory
+from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
 from pandaeval_collector.pipeline.line.line import SHADOW
@@ -27,43 +26,37 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
 
 
+@dataclass(frozen=True, slots=True)
 class Shadow:
     """Judges a share of the live traffic beside the live judge. ``evaluator``: with the shadow's model as its judge
-    (:func:`as_judge`); ``share``: of the sessions, and of traces
-    without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
+    (:func:`as_judge`); ``share``: of the sessions, and of traces without one, 0..1; ``run``: the number of its run in
+    the store. On one event loop."""
 
-    def __init__(
-        self,
-        desks: Desks,
-        memory: Memory,
-        evaluator: Evaluator,
-        telemetry: Telemetry,
-        share: float,
-        run: int,
-    ) -> None:
-        self._desks, self._memory, self._evaluator = desks, memory, evaluator
-        self._telemetry, self._share, self.run = telemetry, share, run
+    desk: Desk
+    evaluator: Evaluator
+    telemetry: Telemetry
+    share: float
+    run: int
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
         """Returns the shadow's result of a metric (its key) for a trace that the live judge has judged; ``None`` for a
         trace outside the share, or where the shadow could not be asked."""
-        if not included(f"shadow {trace.session_id or trace.trace_id}", self._share):
+        if not included(f"shadow {trace.session_id or trace.trace_id}", self.share):
             return None
-        _, questions = self._evaluator.judged(trace)
+        _, questions = self.evaluator.judged(trace)
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        desk, guidance = self._desks.desk(self._memory), question.guidance
-        judge = Judge(desk, pack, question.model, self._desks.secrets, metric, guidance=guidance)
+        judge = Judge(self.desk, pack, question.model, metric, guidance=question.guidance)
         try:
             finding = await asked(question.metric, trace, judge)
         except (CallFailedError, OverBudgetError):
-            self._telemetry.add("pandaeval.judge.shadow", "not_asked")
+            self.telemetry.add("pandaeval.judge.shadow", "not_asked")
             return None
         if finding is None:
             return None
-        self._telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
-        return self._evaluator.answered(question, finding, judge.spent)
+        self.telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
+        return self.evaluator.answered(question, finding, judge.spent)
 
 
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
@@ -75,8 +68,7 @@ def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
 
 async def open_shadow(
     store: Store,
-    desks: Desks,
-    memory: Memory,
+    desk: Desk,
     live: Evaluator,
     telemetry: Telemetry,
     model: str | None,
@@ -92,4 +84,4 @@ async def open_shadow(
     spec |= {"emit": False, "name": SHADOW, "decided": None}  # as a stored RunSpec
     run = await asyncio.wrap_future(store.runs.stand(f"{SHADOW}\n{model}", orjson.dumps(spec)))
     assert run is not None
-    return Shadow(desks, memory, evaluator, telemetry, share, run)
+    return Shadow(desk, evaluator, telemetry, share, run)

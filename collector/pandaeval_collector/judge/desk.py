@@ -12,22 +12,25 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelCall
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
-from pandaeval_collector.judge.reply import AnswerCost, Answers, InvalidReplyError, NoVerdictError, read_reply
+from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict
-
-__all__ = ["AnswerCost", "Desk", "Judge", "Memory", "NoVerdictError"]
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
+_CACHED_FROM = 600
+"""Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
+_REMEMBER = 1024
+"""Beginnings that were sent; providers forget them after some minutes."""
 
 V = TypeVar("V", bound=Verdict)
 
@@ -39,9 +42,76 @@ class Memory(Protocol):
     async def keep(self, key: str, body: bytes) -> None: ...
 
 
+class NoVerdictError(Exception):
+    """The judge answered without a verdict; ``why`` becomes the result's reason."""
+
+    def __init__(self, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+@dataclass(slots=True)
+class AnswerCost:
+    """The costs of one metric's answers: calls, tokens, US dollars, seconds of waiting for the model; the model that
+    gave the last one, maybe a fallback; and what that model was shown.
+
+    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
+    included; ``pack``: digest of the record, ``""`` if nothing was asked; ``truncated``: the record's parts that were
+    shortened; ``suspected``: words in the record speak to a judge."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    model: str = ""
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    pack: str = ""
+    truncated: tuple[str, ...] = ()
+    suspected: bool = False
+
+    def add(self, answer: ModelAnswer) -> None:
+        self.calls += 1
+        self.tokens += answer.tokens
+        self.cost_usd += answer.cost_usd
+        self.seconds += answer.seconds
+        self.prompt += answer.prompt_tokens
+        self.completion += answer.completion_tokens
+        self.cached += answer.cached_tokens
+
+    def saw(self, pack: Pack) -> None:
+        """Notes the record that a judge was shown, or whose verdict was remembered."""
+        self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
+
+
+class FirstCalls:
+    """Lets the first of several calls that begin alike go ahead: a provider caches a beginning once it has read it, so
+    calls about one trace that are made at the same time would all miss the cache. On one event loop."""
+
+    def __init__(self) -> None:
+        self._sent: OrderedDict[str, asyncio.Event] = OrderedDict()
+
+    @asynccontextmanager
+    async def behind(self, beginning: str) -> AsyncIterator[None]:
+        """Waits while the first call with this beginning is under way, whether that succeeds or not."""
+        if (sent := self._sent.get(beginning)) is not None:
+            await sent.wait()
+            yield
+            return
+        sent = self._sent[beginning] = asyncio.Event()
+        while len(self._sent) > _REMEMBER:
+            self._sent.popitem(last=False)
+        try:
+            yield
+        finally:
+            sent.set()
+
+
 class Desk:
     """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
-    returns those parameters of a model's calls that may change its answers, as a text. On one event loop."""
+    returns those parameters of a model's calls that may change its answers, as a text. ``secrets``: whether secrets are
+    redacted in what is sent along with a question. On one event loop."""
 
     def __init__(
         self,
@@ -50,11 +120,18 @@ class Desk:
         *,
         language: str = ENGLISH,
         asked_with: Callable[[str], str] = lambda model: "",
+        secrets: bool = True,
     ) -> None:
-        self._answers, self._memory, self._language, self._asked_with = Answers(caller), memory, language, asked_with
+        self.memory, self.secrets = memory, secrets
+        self._caller, self._language, self._asked_with = caller, language, asked_with
+        self._firsts = FirstCalls()
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
+
+    def remembering(self, memory: Memory) -> Desk:
+        """Makes a desk that asks in the same way, and remembers answers in ``memory``."""
+        return Desk(self._caller, memory, language=self._language, asked_with=self._asked_with, secrets=self.secrets)
 
     async def ask(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
@@ -106,7 +183,7 @@ class Desk:
     ) -> tuple[V, str]:
         """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
         answer if it is no verdict."""
-        remembered = self._memory.recall(key)
+        remembered = self.memory.recall(key)
         if remembered is not None:
             try:
                 held = json.loads(remembered)
@@ -117,19 +194,52 @@ class Desk:
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
         )
-        call, answer = await self._answers.first(call, pack, spent)
+        call, answer = await self._first(call, pack, spent)
         try:
-            verdict = _read(answer.text, rubric, echo, given, sure=False)
+            verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
-            answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
+            answer = await self._whole(replace(call, messages=said, held=True), spent)
             try:
-                verdict = _read(answer.text, rubric, echo, given)
+                verdict = read_reply(answer.text, rubric, echo, given=given)
             except InvalidReplyError as again:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
         kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
-        await self._memory.keep(key, json.dumps(kept).encode())
+        await self.memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
+
+    async def _first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
+        """Makes the first call of a question, after the first one about its trace; again with more room if the answer
+        was cut. Returns the call that was answered, and its answer. Raises as :meth:`_whole` does."""
+        if pack.tokens < _CACHED_FROM:
+            answer = await self._get(call, spent)
+        else:
+            async with self._firsts.behind(f"{call.model} {pack.nonce} {pack.digest}"):
+                answer = await self._get(call, spent)
+        if not answer.cut:
+            return call, answer
+        longer = replace(call, more=True)
+        return longer, await self._whole(longer, spent)
+
+    async def _whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
+        """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises
+        :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
+        answer = await self._get(call, spent)
+        if answer.cut and not call.more:
+            answer = await self._get(replace(call, more=True), spent)
+        if answer.cut:
+            raise NoVerdictError(
+                Why.INVALID_VERDICT,
+                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
+                "lower judge.reasoning_effort",
+            )
+        return answer
+
+    async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
+        answer = await self._caller.complete(call)
+        spent.add(answer)
+        spent.model = answer.model
+        return answer
 
 
 class Judge:
@@ -144,14 +254,13 @@ class Judge:
         desk: Desk,
         pack: Pack,
         model: str,
-        secrets: bool = True,
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart[Any], ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
         self.together, self._guidance, self._shorter = together, guidance, shorter
-        self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
+        self._desk, self._pack, self._model, self._asker = desk, pack, model, asker
         self.spent = AnswerCost()
 
     @property
@@ -167,7 +276,7 @@ class Judge:
         """
         rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
-        if self._secrets:
+        if self._desk.secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}
         try:
             verdict = await self._ask(rubric, facts)
@@ -183,11 +292,3 @@ class Judge:
 
     async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
         return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
-
-
-def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any], sure: bool = True) -> V:
-    verdict = read_reply(text, rubric, echo, sure)
-    wrong = None if rubric.check is None else rubric.check(verdict, given)
-    if wrong is not None:
-        raise InvalidReplyError(wrong)
-    return verdict

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
-from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 
 V = TypeVar("V", bound=Verdict)
@@ -31,11 +24,11 @@ class InvalidReplyError(Exception):
     """The reply is not a verdict; the message says what is wrong with it, for a repair and for the result."""
 
 
-def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True) -> V:
+def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
     """Reads the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
     a wrong shape or type (``true`` or ``"1.0"`` for a number), a value out of bounds, a wrong echo, a reason without a
     word; and, unless the model is ``sure`` since it was asked again, for ``1.0`` on a scale that begins at 1, where it
-    often means the best of 0 to 1."""
+    often means the best of 0 to 1. With what was ``given``, for what the rubric's own check finds as well."""
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
     document = _document(text, echo)
@@ -56,6 +49,9 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True) -> V:
     for name in () if sure else _from_one(rubric.verdict):
         if re.search(rf'"{re.escape(name)}"\s*:\s*1\.0+\s*[,}}]', document):
             raise InvalidReplyError(f"{name}: 1.0 is the worst of this scale; write 1 if that is meant")
+    wrong = None if rubric.check is None or given is None else rubric.check(verdict, given)
+    if wrong is not None:
+        raise InvalidReplyError(wrong)
     return verdict
 
 
@@ -121,121 +117,3 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError("a number is too large")
     return number
-
-
-# Gets whole answers: behind the first call about a trace, and with more room where an answer was cut.
-_CACHED_FROM = 600
-"""Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
-_REMEMBER = 1024
-"""Beginnings that were sent; providers forget them after some minutes."""
-
-
-class NoVerdictError(Exception):
-    """The judge answered without a verdict; ``why`` becomes the result's reason."""
-
-    def __init__(self, why: Why, message: str) -> None:
-        super().__init__(message)
-        self.why = why
-
-
-@dataclass(slots=True)
-class AnswerCost:
-    """The costs of one metric's answers: calls, tokens, US dollars, seconds of waiting for the model; the model that
-    gave the last one, maybe a fallback; and what that model was shown.
-
-    ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
-    included; ``pack``: digest of the record, ``""`` if nothing was asked; ``truncated``: the record's parts that were
-    shortened; ``suspected``: words in the record speak to a judge."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-    model: str = ""
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    pack: str = ""
-    truncated: tuple[str, ...] = ()
-    suspected: bool = False
-
-    def add(self, answer: ModelAnswer) -> None:
-        self.calls += 1
-        self.tokens += answer.tokens
-        self.cost_usd += answer.cost_usd
-        self.seconds += answer.seconds
-        self.prompt += answer.prompt_tokens
-        self.completion += answer.completion_tokens
-        self.cached += answer.cached_tokens
-
-    def saw(self, pack: Pack) -> None:
-        """Notes the record that a judge was shown, or whose verdict was remembered."""
-        self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
-
-
-class Answers:
-    """Gets answers from one caller. On one event loop."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller, self._first = caller, FirstCalls()
-
-    async def first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
-        """Makes the first call of a question, after the first one about its trace; again with more room if the answer
-        was cut. Returns the call that was answered, and its answer. Raises as :meth:`whole` does."""
-        if pack.tokens < _CACHED_FROM:
-            answer = await self._get(call, spent)
-        else:
-            async with self._first.behind(f"{call.model} {pack.nonce} {pack.digest}"):
-                answer = await self._get(call, spent)
-        if not answer.cut:
-            return call, answer
-        longer = replace(call, more=True)
-        return longer, await self.whole(longer, spent)
-
-    async def whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
-        """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises
-        :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
-        answer = await self._get(call, spent)
-        if answer.cut and not call.more:
-            answer = await self._get(replace(call, more=True), spent)
-        if answer.cut:
-            raise NoVerdictError(
-                Why.INVALID_VERDICT,
-                f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
-                "lower judge.reasoning_effort",
-            )
-        return answer
-
-    async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
-        answer = await self._caller.complete(call)
-        spent.add(answer)
-        spent.model = answer.model
-        return answer
-
-
-class FirstCalls:
-    """Lets the first of several calls that begin alike go ahead: a provider caches a beginning once it has read it, so
-    calls about one trace that are made at the same time would all miss the cache. On one event loop."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Event] = {}
-        self._sent: OrderedDict[str, None] = OrderedDict()
-
-    @asynccontextmanager
-    async def behind(self, beginning: str) -> AsyncIterator[None]:
-        """Waits while the first call with this beginning is under way, whether that succeeds or not."""
-        if beginning in self._sent:
-            yield
-        elif (first := self._under_way.get(beginning)) is not None:
-            await first.wait()
-            yield
-        else:
-            done = self._under_way[beginning] = asyncio.Event()
-            try:
-                yield
-            finally:
-                del self._under_way[beginning]
-                self._sent[beginning] = None
-                while len(self._sent) > _REMEMBER:
-                    self._sent.popitem(last=False)
-                done.set()

@@ -1,4 +1,4 @@
-"""People's verdicts: read from files, drawn for, held against judges, made into pass rates and learned monitors.
+"""People's verdicts: drawn for, made into pass rates, and what a calibration by them suggests.
 
 Imports analysis, base, config, store.
 """

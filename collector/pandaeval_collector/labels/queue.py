@@ -1,21 +1,37 @@
-"""Draws the judged runs that people should look at next; see
-:mod:`pandaeval_collector.analysis.stats.learned`."""
+"""What a verdict of people is about, and which judged runs they should look at next.
+
+Half of the effort is at random, half near the judge's threshold, and each run has a known chance. Runs are ranked by a
+number that follows from their id, divided by how much each is wanted; the first ones are drawn (sequential Poisson
+sampling, Ohlsson 1998; priority sampling, Duffield, Lund and Thorup 2007). The chance of a run is how much it is wanted
+times the rank of the first that was not drawn, and estimates weigh by one over it. Who is drawn does not depend on who
+asks, nor on what was drawn before: a later, larger draw holds every earlier one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.learned import drawn, numbers_of, wanted
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
+from pandaeval_collector.store import DrawnRow, JudgedRow, people
+from pandaeval_collector.store.numbers import trace_of
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.wire.labels import MOST_ID, LabelError
 
 _MIDDLE = 0.5
 """The threshold of metrics that have none."""
+_REACH = 0.15
+"""How far from the threshold the interest in a run falls to a third."""
+_TRACE = re.compile(r"[0-9a-f]{32}")
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,26 @@ class Queue:
     labelled: int
     waiting: int
     chances: list[DrawnRow]
+
+
+def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
+    """Returns the unit that is meant and the metric's key. Raises :class:`LabelError`."""
+    if not metric:
+        raise LabelError("metric is empty; `pandaeval metrics` lists them")
+    keys = names.select(metric)
+    if not keys:
+        raise LabelError(f"{metric}: {names.unknown(metric)}")
+    units = {"trace": trace, "turn": trace, "session": session}
+    for key in keys:
+        level = key.partition(".")[0]
+        if level == "trace" and trace and not _TRACE.fullmatch(trace):
+            raise LabelError(f"{trace!r} is no trace id: 32 hex digits, as results have it in trace_id")
+        if level == "turn" and trace and not trace_of(trace):
+            raise LabelError(f"{trace!r} is no turn: write TRACE_ID:SPAN_ID of the span that answers")
+        if units.get(level):
+            return bounded(units[level], MOST_ID), key
+    level = keys[0].partition(".")[0]
+    raise LabelError(f"{keys[0]} is about a {level}: fill in {'trace' if level == 'turn' else level}_id")
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
@@ -83,10 +119,25 @@ def drawn_next(connection: sqlite3.Connection, metric: str, agent: str, count: i
     return Queue(found, int((~is_open).sum()), int(is_open.sum()), rows)
 
 
-def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:
-    """Returns the traces among ``units`` whose spans the store still holds."""
-    found: set[str] = set()
-    for marks, group in numbers.batched(numbers.of_units(connection, units)):
-        query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
-        found.update(row[0] for row in connection.execute(query, group))
+def wanted(scores: Values, thresholds: Values) -> Values:
+    """Returns how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
+    near = np.exp(-np.abs(scores - thresholds) / _REACH)
+    found: Values = 0.5 / len(scores) + 0.5 * near / near.sum()
     return found
+
+
+def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
+    """Draws at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
+    chance to be drawn so far. ``numbers``: of :func:`numbers_of`."""
+    ranks = numbers / wants
+    waiting = np.flatnonzero(is_open)
+    waiting = waiting[np.argsort(ranks[waiting], kind="stable")]
+    if len(waiting) <= count:
+        return waiting, np.ones(len(ranks))
+    return waiting[:count], np.minimum(1.0, ranks[waiting[count]] * wants)
+
+
+def numbers_of(ids: Sequence[str]) -> Values:
+    """Hashes each id to a number in (0, 1], the same on every machine."""
+    hashes = [hashlib.blake2b(each.encode(), digest_size=8, person=b"label drawing") for each in ids]
+    return np.asarray([(int.from_bytes(each.digest(), "big") + 1) / 2.0**64 for each in hashes], np.float64)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import add
 from typing import TypeVar
@@ -77,14 +77,6 @@ _Label = tuple[float, float, float, float | None, str]
 session."""
 
 
-def _labelled(labels: Sequence[_Label], whole: bool) -> Labelled:
-    """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled.
-    ``whole``: every run has a label, so those chosen by hand count too."""
-    kept = [each for each in labels if whole or each[3] is not None]
-    weighed = [1.0 / (judged * (1.0 if whole else drawn or 1.0)) for _, _, judged, drawn, _ in kept]
-    return Labelled.of([each[0] for each in kept], [each[1] for each in kept], weighed, [each[4] for each in kept])
-
-
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
     thread, which it blocks while SQLite reads the judged scores."""
@@ -112,11 +104,17 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     found = []
     for key, held in sorted(labels.items()):
         weight, total, passed, squares, runs = populations[key]
-        labelled, rate = _labelled(held, whole=len(held) >= runs), None
-        n = len(labelled.people)
-        if n >= LEAST_LABELS:
+        # Runs that were drawn, each weighed by one over its chance to be judged and labelled. Where every run has a
+        # label, those chosen by hand count too.
+        whole = len(held) >= runs
+        kept = [each for each in held if whole or each[3] is not None]
+        rate = None
+        if len(kept) >= LEAST_LABELS:
+            people, judge, judged, drawn, sessions = zip(*kept, strict=True)
+            chances = judged if whole else [a * (b or 1.0) for a, b in zip(judged, drawn, strict=True)]
+            labelled = Labelled.of(people, judge, [1.0 / chance for chance in chances], sessions)
             rate = corrected_rate(labelled, Scores(total / weight, weight**2 / squares))
-        found.append(AgentRate(*key, n, passed / weight, rate, len(held) - n))
+        found.append(AgentRate(*key, len(kept), passed / weight, rate, len(held) - len(kept)))
     return found
 
 
@@ -124,20 +122,6 @@ def _summed(rows: Iterable[tuple[K, list[float]]]) -> dict[K, list[float]]:
     found: dict[K, list[float]] = {}
     for key, values in rows:
         found[key] = [*map(add, found[key], values)] if key in found else values
-    return found
-
-
-def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
-    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
-    found = [1.0 / chance for chance in judged]
-    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
-    for at in parts[0]:
-        found[at] /= drawn[at] or 1.0
-    for part in filter(None, parts):
-        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
-        for at in part:
-            found[at] *= total / squares
     return found
 
 
@@ -161,7 +145,7 @@ class PassRates:
 
         def calculate() -> list[AgentRate]:
             with self._store.reads.snapshot():
-                return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
+                return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []
 
         rates = await asyncio.to_thread(calculate)
         shown: dict[tuple[str, Attributes], float] = {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.store import Store
+from pandaeval_otel.wire.fragments import Split
 
-_STATM = Path("/proc/self/statm")
-_INSTRUMENTS = ("pandaeval.spans", "pandaeval.logs")
+STATM = Path("/proc/self/statm")
+SPANS, LOGS = "pandaeval.spans", "pandaeval.logs"
 _FATES = ("stored", "duplicate", "own_output", "rejected", "ignored", "label")
 
 
@@ -18,8 +18,8 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
     """Returns how many items have no fate: decoded items that were neither stored nor counted as something else, plus
     stored items that are neither decided, nor given to another collector, nor open. 0 whenever the event loop asks,
     after a restart too."""
-    lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in _INSTRUMENTS)
-    taken = sum(telemetry.total(name, "stored") for name in _INSTRUMENTS)
+    lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in (SPANS, LOGS))
+    taken = sum(telemetry.total(name, "stored") for name in (SPANS, LOGS))
     resumed, done = (
         telemetry.total("pandaeval.items", "resumed"),
         telemetry.total("pandaeval.items", "decided", "moved"),
@@ -27,17 +27,33 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
     return lost + taken + resumed - (done + open_items)
 
 
-def publish(telemetry: Telemetry, store: Store, pipeline: Pipeline) -> None:
-    """Registers gauges that read ``store`` and ``pipeline`` whenever they are looked at."""
-    telemetry.gauge("pandaeval.traces.open", lambda: pipeline.open_traces)
-    telemetry.gauge("pandaeval.lag", lambda: pipeline.lag)
-    telemetry.gauge("pandaeval.accounting.residual", lambda: residual(telemetry, pipeline.open_items))
-    telemetry.gauge("pandaeval.store.size", store.size_bytes)
-    telemetry.gauge("pandaeval.queue.size", store.waiting, queue="store")
-    if _STATM.exists():
-        telemetry.gauge("pandaeval.memory", resident_bytes)
+def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: int, late: int) -> None:
+    """Counts items of fragments: new ones, ones that the store had, and ones of traces scored for good before."""
+    decoded = stored + duplicate + late
+    fates = (decoded, "decoded", ""), (stored, "stored", ""), (duplicate, "duplicate", ""), (late, "rejected", "late")
+    _count(telemetry, instrument, fates)
+
+
+def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
+    """Counts the items of a request that went into no fragment: our own output, people's verdicts, invalid ones, and
+    ones without a trace."""
+    fates = (
+        (split.own_output + split.rejected + split.ignored + len(split.labels), "decoded", ""),
+        (len(split.labels), "label", ""),
+        (split.own_output, "own_output", ""),
+        (split.rejected, "rejected", "invalid"),
+        (split.ignored, "ignored", "no_trace"),
+    )
+    _count(telemetry, instrument, fates)
+    _count(telemetry, "pandaeval.claims", [(split.claimed, "own_output", instrument.removeprefix("pandaeval."))])
+
+
+def _count(telemetry: Telemetry, instrument: str, fates: Iterable[tuple[int, str, str]]) -> None:
+    for items, outcome, reason in fates:
+        if items:
+            telemetry.add(instrument, outcome, items, reason)
 
 
 def resident_bytes() -> int:
     """Returns how many bytes of memory this process has in RAM; on Linux."""
-    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

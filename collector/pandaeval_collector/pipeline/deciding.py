@@ -10,8 +10,8 @@ import asyncio
 import logging
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
@@ -45,10 +45,14 @@ class Committer:
     async def commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
         """Has a decision made and committed, in the order of the calls; each is made on what those before left behind.
         What was begun is finished even if the caller is cancelled. Raises what ``decide`` and the commit raise."""
-        task = asyncio.create_task(self._commit(decide))
+        await asyncio.shield(self.begin(self._commit(decide)))
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Starts work for which :meth:`close` waits."""
+        task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        await asyncio.shield(task)
+        return task
 
     async def _commit(self, decide: Callable[[], Awaitable[Decision]]) -> None:
         async with self._turn:
@@ -57,6 +61,25 @@ class Committer:
             rows = await self.patiently(lambda: asyncio.wrap_future(self._store.commit(decision.changes)))
             failpoints.reach("after_decision_commit")
             self._on_committed(decision, rows)
+
+    async def together(
+        self,
+        items: Sequence[T],
+        decide: Callable[[Sequence[T]], Awaitable[Decision]],
+        failed: Callable[[T, Exception], None],
+    ) -> list[T]:
+        """Has a decision about ``items`` made and committed; where it raises, about each by itself: whatever one
+        raises, it must not cost the others. Returns those that raise alone, after ``failed`` was told."""
+        try:
+            await self.commit(lambda: decide(items))
+        except Exception as error:  # whatever one raises
+            if self.stopping:
+                raise
+            if len(items) > 1:
+                return [item for alone in items for item in await self.together([alone], decide, failed)]
+            failed(items[0], error)
+            return [*items]
+        return []
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Repeats ``work`` once a second while the store fails."""
@@ -81,7 +104,7 @@ class Committer:
             self._telemetry.add("pandaeval.store.errors", "left")
 
     async def close(self) -> None:
-        """Waits for the decisions that are being made."""
+        """Waits for what was begun."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 

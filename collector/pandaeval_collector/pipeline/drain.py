@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import grpc.aio
@@ -14,7 +13,7 @@ from pandaeval_collector.store import Chunk, Store
 
 _log = logging.getLogger(__name__)
 
-_CALL_S = 5.0
+_CALL_S, _PATIENCE_S = 5.0, 20.0
 _TOGETHER, _TOGETHER_BYTES = 64, 1 << 20
 """Chunks in one request at most, and bytes from which on none is added; they are removed in one commit."""
 _FRUITLESS, _PAUSE_S = 3, 1.0
@@ -43,13 +42,11 @@ _METHODS = {
 }
 
 
-async def drain(
-    store: Store, endpoint: str, patience_s: float = 20.0, *, token: str | None = None, certificate: str | None = None
-) -> int:
+async def drain(store: Store, endpoint: str, *, token: str | None = None, certificate: str | None = None) -> int:
     """Sends the chunks of undecided traces as OTLP/gRPC to another collector; returns how many it took over. Those are
     removed from this store; the rest stays for a next start. What is refused is tried again, but not for longer than
-    ``patience_s`` seconds, nor where nothing is taken any more: a stop must neither hang on a peer that is down nor
-    fail. ``token``: the peer's. ``certificate``: file with the authority to trust where the endpoint is ``https://``."""
+    20 seconds, nor where nothing is taken any more: a stop must neither hang on a peer that is down nor fail.
+    ``token``: the peer's. ``certificate``: file with the authority to trust where the endpoint is ``https://``."""
     try:
         connection = _channel(endpoint, certificate)
     except OSError as error:
@@ -57,10 +54,19 @@ async def drain(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
         )
         return 0
-    deadline = asyncio.get_running_loop().time() + patience_s
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
     headers = () if token is None else (("authorization", f"Bearer {token}"),)
-    async with connection as channel:
-        taken, late, refused = await _hand_over_all(store, partial(_send, channel, headers), deadline)
+
+    async def send(logs: bool, data: bytes) -> _Refusal | None:
+        """Sends one OTLP request, or several in a row, which are one as well: repeated fields add up."""
+        try:
+            await connection.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=headers)
+        except _Refusal as error:
+            return error
+        return None
+
+    async with connection:
+        taken, late, refused = await _hand_over_all(store, send, deadline)
     if late:
         _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
     elif refused is not None:
@@ -119,17 +125,6 @@ async def _hand_over(send: _Send, chunks: Sequence[Chunk]) -> dict[int, _Refusal
         return dict.fromkeys([each.id for each in chunks], whole)
     alone = await asyncio.gather(*[send(each.logs, each.data) for each in chunks])
     return dict(zip([each.id for each in chunks], alone, strict=True))
-
-
-async def _send(
-    channel: grpc.aio.Channel, headers: tuple[tuple[str, str], ...], logs: bool, data: bytes
-) -> _Refusal | None:
-    """Sends ``data``: one OTLP request, or several in a row, which are one as well (repeated fields add up)."""
-    try:
-        await channel.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=headers)
-    except _Refusal as error:
-        return error
-    return None
 
 
 def _some(chunks: Iterator[Chunk]) -> list[Chunk]:

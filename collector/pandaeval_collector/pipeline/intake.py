@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.item_counts import ItemCounts
+from pandaeval_collector.pipeline.accounting import LOGS, SPANS, count_in_no_fragment
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
-from pandaeval_collector.pipeline.submitted import TakenApart, added_up, take_apart, words_of
 from pandaeval_collector.pipeline.verdicts import IncomingVerdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
@@ -49,37 +50,38 @@ class Intake:
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
-        self._sessions, self._counts = sessions, ItemCounts(telemetry)
-        self._keeper = Keeper(store, traces, telemetry, clock, self._counts, open_bytes)
+        self._sessions = sessions
+        self._keeper = Keeper(store, traces, telemetry, clock, open_bytes)
         self._verdicts = IncomingVerdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
-        return await self._take(request, split_traces, "pandaeval.spans", large)
+        return await self._take(request, split_traces, SPANS, large)
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the log records of an OTLP request that belong to traces; returns after the commit."""
-        return await self._take(request, split_logs, "pandaeval.logs", large)
+        return await self._take(request, split_logs, LOGS, large)
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
         :class:`pandaeval_collector.receivers.SubmissionIngest`."""
         self._require_open()
-        taken = await aside(lambda: [*map(take_apart, traces)]) if large else [*map(take_apart, traces)]
+        taken = await aside(lambda: [*map(_take_apart, traces)]) if large else [*map(_take_apart, traces)]
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
-        groups = [
-            FragmentGroup("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
-            FragmentGroup("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
-        ]
-        await self._verdicts.keep([split for each in good for split in (each.spans, each.logs)])
         submitted = [each.submitted for each in good]
+        words: dict[bytes, Submitted] = {}
+        for trace in submitted:
+            # Once an application said "complete", that stays true, whatever later parts say.
+            if trace.trace_id not in words or words[trace.trace_id].fragment:
+                words[trace.trace_id] = trace
         endings = [each.session_id for each in submitted if each.session_end and each.session_id]
-        await self._keeper.keep(groups, words_of(good), endings)
-        self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
-        self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
-        self._counts.refused(taken)
-        any_late = any(group.late for group in groups)
+        splits = {SPANS: [each.spans for each in good], LOGS: [each.logs for each in good]}
+        any_late = await self._keep(splits, words, endings) > 0
+        for each in taken:
+            for instrument, split in ((SPANS, each.spans), (LOGS, each.logs)) if each.problem else ():
+                self._telemetry.add(instrument, "decoded", split.decoded)
+                self._telemetry.add(instrument, "rejected", split.decoded, "invalid")
         for trace in submitted:
             if self._traces.knows(trace.trace_id):
                 self._sessions.expect(trace.trace_id, trace.session_id)
@@ -95,14 +97,7 @@ class Intake:
         commit. Raises a ``Refusal``, after which the same messages have to come again."""
         self._require_open()
         failpoints.reach("after_decode")
-        found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
-        await self._verdicts.keep([*spans, *logs])
-        groups = [
-            FragmentGroup(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()
-        ]
-        await self._keeper.keep(groups, read=read)
-        for instrument, splits in found.items():
-            self._counts.in_no_fragment(instrument, added_up(splits))
+        await self._keep({SPANS: spans, LOGS: logs}, read=read)
         failpoints.reach_soon("after_ack")
 
     def _require_open(self) -> None:
@@ -167,17 +162,33 @@ class Intake:
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
-        group = FragmentGroup(instrument, split.fragments)
-        await self._verdicts.keep([split])
-        await self._keeper.keep([group])
-        self._counts.in_no_fragment(instrument, split)
+        late = await self._keep({instrument: [split]})
         failpoints.reach_soon("after_ack")
         messages = [split.message] if split.rejected else []
-        if group.late:
-            messages.append(f"{group.late} came after their trace was scored for good (late.window, close.max_spans)")
-        return Accepted(split.rejected + group.late, "; ".join(messages))
+        if late:
+            messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
+        return Accepted(split.rejected + late, "; ".join(messages))
 
-    def _too_late(self, taken: TakenApart) -> str:
+    async def _keep(
+        self,
+        splits: Mapping[str, Sequence[Split]],
+        words: Mapping[bytes, Submitted] = MappingProxyType({}),
+        endings: Sequence[str] = (),
+        read: Sequence[Consumed] = (),
+    ) -> int:
+        """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
+        after their trace was scored for good."""
+        await self._verdicts.keep([split for some in splits.values() for split in some])
+        groups = [
+            FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
+        ]
+        await self._keeper.keep(groups, words, endings, read)
+        for instrument, some in splits.items():
+            for split in some:
+                count_in_no_fragment(self._telemetry, instrument, split)
+        return sum(group.late for group in groups)
+
+    def _too_late(self, taken: _TakenApart) -> str:
         """Returns why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
@@ -194,3 +205,31 @@ def _items(chunk: Chunk) -> list[Item]:
     except MalformedOtlpError as error:
         _log.error("spans of trace %s cannot be read any more (%s)", chunk.trace_id.hex(), error)
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenApart:
+    """A submission and its split requests. ``problem``: why it cannot be accepted; ``""`` if it can."""
+
+    submitted: Submitted
+    spans: Split
+    logs: Split
+    problem: str = ""
+
+
+def _take_apart(submitted: Submitted) -> _TakenApart:
+    """Checks a submission and splits its requests by trace. Never raises: a trace that cannot be read must not cost
+    those beside it. It accepts a trace whole or not at all. On any thread."""
+    try:
+        spans = split_traces(submitted.spans) if submitted.spans else Split([])
+        logs = split_logs(submitted.logs) if submitted.logs else Split([])
+    except MalformedOtlpError as error:
+        return _TakenApart(submitted, Split([]), Split([]), f"malformed: {error}")
+    problem, fragments = "", (*spans.fragments, *logs.fragments)
+    if spans.rejected or logs.rejected:
+        problem = f"invalid: {spans.message if spans.rejected else logs.message}"
+    elif any(fragment.trace_id != submitted.trace_id for fragment in fragments):
+        problem = "invalid: it holds items of another trace"
+    elif not (fragments or submitted.session_end or spans.own_output or logs.own_output or logs.ignored or logs.labels):
+        problem = "invalid: it holds nothing"
+    return _TakenApart(submitted, spans, logs, problem)

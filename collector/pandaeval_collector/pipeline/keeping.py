@@ -11,11 +11,10 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.item_counts import ItemCounts
+from pandaeval_collector.pipeline.accounting import count_kept
 from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
 from pandaeval_otel.assembly import Decided, TraceAssembler
@@ -54,12 +53,11 @@ class Keeper:
         traces: TraceAssembler,
         telemetry: Telemetry,
         clock: Callable[[], float],
-        counts: ItemCounts,
         open_bytes: int,
     ) -> None:
         """``open_bytes``: memory that open traces may take; beyond it nothing is stored."""
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
-        self._counts, self._open_bytes = counts, open_bytes
+        self._open_bytes = open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
         self._silent_until = float("-inf")
 
@@ -72,9 +70,9 @@ class Keeper:
     async def keep(
         self,
         groups: Sequence[FragmentGroup],
-        words: Mapping[bytes, Submitted] = MappingProxyType({}),
-        endings: Sequence[str] = (),
-        read: Sequence[Consumed] = (),
+        words: Mapping[bytes, Submitted],
+        endings: Sequence[str],
+        read: Sequence[Consumed],
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
@@ -176,7 +174,7 @@ class Keeper:
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
         """Gives committed fragments to the assembler. ``meanwhile``: traces that were decided during the commit."""
-        self._counts.kept(group.instrument, 0, group.known, group.late)
+        count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
             now = self._clock()
@@ -190,7 +188,7 @@ class Keeper:
                 if added.late or (not added.stored and fragment.trace_id not in self._traces):
                     useless.append(chunk.id)
             # At once: whoever reads the counts between two slices finds that they balance.
-            self._counts.kept(group.instrument, stored, known, late)
+            count_kept(self._telemetry, group.instrument, stored, known, late)
             group.late += late
         if useless:
             self._store.discard(useless)

@@ -83,11 +83,6 @@ class LineProcesses:
         self._timeout, self._stopping = timeout, False
         self.room = number + 1
 
-    @property
-    def pids(self) -> list[int]:
-        """The ids of the processes that run."""
-        return [process.pid for process in self._all if process.pid is not None]
-
     async def start(self) -> None:
         """Starts the processes and returns when all can be asked. Raises ``ChildStartError``; :meth:`close` has to be
         called all the same."""

@@ -17,12 +17,11 @@ from functools import partial
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.adopting import Adopting
 from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
-from pandaeval_collector.pipeline.session_closing import SessionCloser
+from pandaeval_collector.pipeline.owned_sessions import OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.store import ResultRow, Store
@@ -42,9 +41,9 @@ _LOOK_S = 0.5
 
 
 class Pipeline:
-    """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
-    rows of every commit, in order. ``line``: looks into traces and concludes; ``hands_over``: other collectors may
-    score the sessions of traces that are decided here; ``labels``: log records may be people's verdicts."""
+    """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: looks into traces and concludes;
+    ``hands_over``: other collectors may score the sessions of traces that are decided here; ``labels``: log records may
+    be people's verdicts."""
 
     def __init__(
         self,
@@ -52,7 +51,6 @@ class Pipeline:
         line: DecidesTraces,
         timing: Timing | None = None,
         telemetry: Telemetry | None = None,
-        on_results: Callable[[Sequence[ResultRow]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         hands_over: bool = False,
         labels: bool = False,
@@ -60,36 +58,27 @@ class Pipeline:
         self.timing = timing = timing or Timing()
         self.telemetry = telemetry = telemetry or Telemetry()
         self._line, self._clock, self._hands_over = line, clock, hands_over
-        self._listeners = [on_results] if on_results is not None else []
+        self._listeners: list[Callable[[Sequence[ResultRow]], None]] = []
         self._committer = Committer(store, telemetry, self._committed)
         self._traces = TraceAssembler(timing.close)
-        self._sessions = SessionCloser(store, line, timing, self._committer, telemetry, clock)
+        self._sessions = OwnedSessions(store, line, timing, self._committer, telemetry, clock)
         self._intake = Intake(
             store,
             self._traces,
             telemetry,
             clock,
-            self._sessions.sessions,
+            self._sessions.open,
             self.end_session,
             lambda: self._committer.stopping,
             labels,
             timing.open_bytes,
         )
-        self._upkeep = Upkeep(
-            store,
-            timing.late_window,
-            timing.retention,
-            telemetry,
-            self._traces.reopened,
-            timing.judged,
-            timing.keep_bytes,
-        )
-        self._adopting = Adopting(store, line, self._committer, telemetry, self._sessions.end)
+        self._upkeep = Upkeep(store, timing, telemetry, self._traces.reopened)
         self._decider = TraceDecider(line, self._committer, telemetry, self._intake.decided)
         self.traces, self.logs, self.submit = self._intake.traces, self._intake.logs, self._intake.submit
         """Store what came by OTLP or from a span processor, see :class:`Intake`."""
-        self.consume, self.adopt = self._intake.consume, self._adopting.adopt
-        """Store what came from Kafka topics, see :class:`Intake` and :class:`Adopting`."""
+        self.consume, self.adopt = self._intake.consume, self._sessions.adopt
+        """Store what came from Kafka topics, see :class:`Intake` and :class:`OwnedSessions`."""
         self.let_go_sessions = self._sessions.let_go
         """Forgets open sessions that another collector scores from now on."""
         self.commit = self._committer.commit
@@ -103,7 +92,7 @@ class Pipeline:
         """How many rounds of looking for due work were done: a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
-        """Registers one more function that is called with the new rows of every commit."""
+        """Has a function called on the event loop with the new rows of every commit, in order."""
         self._listeners.append(on_results)
 
     @property
@@ -114,7 +103,7 @@ class Pipeline:
     @property
     def open_sessions(self) -> int:
         """The number of sessions that are not scored for good yet."""
-        return len(self._sessions.sessions)
+        return len(self._sessions.open)
 
     @property
     def is_full(self) -> bool:
@@ -138,16 +127,11 @@ class Pipeline:
         due_at = self._traces.next_deadline()
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
 
-    @property
-    def is_tidying(self) -> bool:
-        """Whether old rows are being deleted just now."""
-        return self._upkeep.is_at_work
-
     # -- in ------------------------------------------------------------------------------------------------------
 
     def session_is_open(self, session_id: str) -> bool:
         """Whether a session is not scored for good yet."""
-        return session_id in self._sessions.sessions
+        return session_id in self._sessions.open
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
         """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
@@ -183,7 +167,6 @@ class Pipeline:
         except (sqlite3.OperationalError, ChildEndedError, ChildStartError) as error:
             _log.error("the last decision could not be made (%s); the next start takes it up again", error)
         await self._decider.drop()
-        await self._adopting.finish()
         await self._committer.close()
         await self._upkeep.stop()
 
@@ -205,7 +188,7 @@ class Pipeline:
     def end_session(self, session_id: str) -> None:
         """Ends a session because its application says that it is over."""
         if self._hands_over:
-            self._adopting.end_elsewhere(session_id)
+            self._sessions.end_elsewhere(session_id)
         else:
             self._sessions.end(session_id)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.adopting import MemberMessage
+from pandaeval_collector.pipeline.owned_sessions import MemberMessage
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Consumed
 from pandaeval_otel.wire.fields import fields
@@ -33,12 +33,8 @@ def _each(message: bytes, wanted: int) -> Iterator[bytes]:
     return (message[at:end] for tag, _, at, end, _ in fields(message) if tag == wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class SpansOrLogs:
-    """The part of a message that is to be stored: its fragments, and whether they hold log records."""
-
-    split: Split
-    logs: bool = False
+SpansOrLogs = tuple[Split, bool]
+"""The part of a message that is to be stored: its fragments, and whether they hold log records."""
 
 
 class SpanTopic:
@@ -62,14 +58,14 @@ class SpanTopic:
             else:
                 for outcome in ("decoded", "duplicate"):
                     self._telemetry.add("pandaeval.logs" if logs else "pandaeval.spans", outcome, len(fragment.items))
-        return SpansOrLogs(split, logs)
+        return split, logs
 
     @property
     def nothing(self) -> SpansOrLogs:
-        return SpansOrLogs(Split([]))
+        return Split([]), False
 
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
-        spans, logs = ([each.split for each in taken if each.logs is kind] for kind in (False, True))
+        spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
 
     async def let_go(self, keys: Collection[bytes]) -> None:

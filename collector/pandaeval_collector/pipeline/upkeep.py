@@ -1,21 +1,18 @@
-"""Deletes old rows of a running collector: raw spans after the late window, everything else after the retention. The
-spans of agents' traces stay readable for longer, compressed. Objects in memory that nobody needs go, too.
-
-That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs beside the
-decisions, in short steps, and pauses after each step for as long as the step took, so that requests can be committed in
-between.
-"""
+"""Looks after the store of a running collector: deletes old rows, and watches whether it can be written to."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Collection
 
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.runtime.garbage import collect_recent
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store
 
 _log = logging.getLogger(__name__)
@@ -28,43 +25,38 @@ _MOST_KEPT = 0.25
 """The part of the disk budget that kept spans take at most, whatever ``keep_bytes`` says."""
 _CROWDED, _FULL = 0.7, 0.9
 """Parts of the disk budget between which the retention goes down to nothing but the late window."""
+_LOOK_S = 1.0
+_RESCUE_AGAIN_S = 10.0
+_PROBE_BYTES = 64 << 10
+"""Bytes of the trial write, as many as a request brings: that one byte fits on the disk says little."""
 
 
 class Upkeep:
-    """Deletes old rows of one store and keeps it within its disk budget; times in seconds. ``keep``: traces whose spans
-    are still needed; ``judged``: how long judged scores are kept for labels; ``keep_bytes``: how much the spans of
-    older traces may take, 0: they are deleted. One event loop."""
+    """Deletes old rows of one store and keeps it within its disk budget: raw spans go after the late window, everything
+    else after the retention. The spans of agents' traces stay readable for longer, compressed. Objects in memory that
+    nobody needs go, too. ``keep``: traces whose spans are still needed. One event loop.
+
+    A round may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs
+    beside the decisions, in short steps, and pauses after each step for as long as the step took, so that requests can
+    be committed in between."""
 
     def __init__(
-        self,
-        store: Store,
-        late_window: float,
-        retention: float,
-        telemetry: Telemetry,
-        keep: Callable[[], Collection[bytes]],
-        judged: float = 30 * 86_400.0,
-        keep_bytes: int = 0,
+        self, store: Store, timing: Timing, telemetry: Telemetry, keep: Callable[[], Collection[bytes]]
     ) -> None:
-        self._store, self._telemetry, self._keep, self._keep_bytes = store, telemetry, keep, keep_bytes
-        self._late_window, self._retention, self._judged = late_window, retention, judged
+        self._store, self._timing, self._telemetry, self._keep = store, timing, telemetry, keep
         self._round: asyncio.Task[None] | None = None
         self._stopping = False
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a round is under way."""
-        return self._round is not None and not self._round.done()
 
     def kept_for(self) -> float:
         """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
         out, since old results are deleted before new spans are refused."""
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
-        return max(self._late_window, self._retention * min(1.0, max(0.0, spare)))
+        return max(self._timing.late_window, self._timing.retention * min(1.0, max(0.0, spare)))
 
     def begin(self) -> None:
         """Starts a round of deleting unless one runs."""
-        if not self.is_at_work:
+        if self._round is None or self._round.done():
             self._round = asyncio.create_task(self.run(), name="pandaeval-upkeep")
 
     async def stop(self) -> None:
@@ -76,35 +68,33 @@ class Upkeep:
     async def run(self) -> None:
         """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
+            timing = self._timing
             # None of the kinds waits for another to end: it may not, while traces are decided faster than compressed.
             has_more = True
             while has_more and not self._stopping:
                 compressed, now = 0, self._store.clock.calendar()
                 # Not where the disk budget has room for the late window alone.
-                if self._keep_bytes > 0 and self.kept_for() > self._late_window:
-                    compressed = await self._paced(
-                        asyncio.to_thread(self._store.keep, self._late_window, now, self._keep(), _KEEP)
-                    )
-                most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
-                kept = await asyncio.wrap_future(self._store.forget_kept(self.kept_for(), most, now, limit=_FORGET))
-                has_more = _FORGET in (kept, await self._forget()) or compressed > 0
+                if timing.keep_bytes > 0 and self.kept_for() > timing.late_window:
+                    keeping = asyncio.to_thread(self._store.kept.keep, timing.late_window, now, self._keep(), _KEEP)
+                    compressed = await self._paced(keeping)
+                most = min(timing.keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
+                kept = await asyncio.wrap_future(self._store.kept.forget(self.kept_for(), most, now, limit=_FORGET))
+                work = self._store.forget(
+                    timing.late_window,
+                    self.kept_for(),
+                    self._store.clock.calendar(),
+                    self._keep(),
+                    limit=_FORGET,
+                    judged_s=timing.judged,
+                    unlisted_only=timing.keep_bytes > 0,  # else what comes due after the compressing would be deleted
+                )
+                forgotten = await self._paced(asyncio.wrap_future(work))
+                has_more = _FORGET in (kept, forgotten) or compressed > 0
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
-
-    async def _forget(self) -> int:
-        work = self._store.forget(
-            self._late_window,
-            self.kept_for(),
-            self._store.clock.calendar(),
-            self._keep(),
-            limit=_FORGET,
-            judged_s=self._judged,
-            unlisted_only=self._keep_bytes > 0,  # else what comes due after the compressing would be deleted
-        )
-        return await self._paced(asyncio.wrap_future(work))
 
     async def _paced(self, step: Awaitable[int]) -> int:
         """Awaits a step, and pauses for as long as it took."""
@@ -113,3 +103,52 @@ class Upkeep:
         if not self._stopping:
             await asyncio.sleep(time.monotonic() - began)
         return done
+
+
+class Guard:
+    """Checks the store once a second. On one event loop. After a failed write it tries a small one itself: senders
+    avoid a collector that is not ready, so no request would show that writing works again. When files were taken away,
+    it saves what the open files still hold and then calls ``on_gone`` once; until saving succeeds the process has to
+    live, since it alone still has the content."""
+
+    def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
+        self._store, self._telemetry, self._on_gone = store, telemetry, on_gone
+        self._is_gone = False
+
+    @property
+    def trouble(self) -> str:
+        """Why the collector cannot accept requests now, in words; empty while it can."""
+        if self._store.gone:
+            return f"the store is gone: {self._store.gone}"
+        return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
+
+    def start(self) -> Every:
+        """Starts the checks; returns what stops them."""
+        return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
+
+    async def _look(self) -> float | None:
+        if not self._is_gone and not await asyncio.to_thread(self._store.look):
+            if self._store.failing:
+                try:
+                    await asyncio.wrap_future(self._store.put("probe", "." * _PROBE_BYTES))
+                    await asyncio.wrap_future(self._store.put("probe", ""))
+                    _log.info("the store can be written to again")
+                except sqlite3.Error:
+                    self._telemetry.add("pandaeval.store.errors", "probe")
+            return None
+        if not self._is_gone:
+            self._is_gone = True
+            self._telemetry.add("pandaeval.store.errors", "gone")
+            _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
+        try:
+            await asyncio.to_thread(self._store.rescue)
+        except (OSError, sqlite3.Error) as error:
+            _log.error(
+                "what was in the store cannot be saved (%s); the collector keeps it open and tries again in %.0f s, "
+                "and when it is stopped",
+                error,
+                _RESCUE_AGAIN_S,
+            )
+            return _RESCUE_AGAIN_S
+        self._on_gone()
+        return math.inf

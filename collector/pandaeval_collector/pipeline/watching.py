@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.receivers.results_grpc import SessionState
+from pandaeval_collector.receivers.own_grpc import SessionState
 from pandaeval_collector.store import DamagedError, Store
 
 
 class Watching:
-    """Implements :class:`pandaeval_collector.receivers.results_grpc.ResultSource`. One event loop; the store is read on
+    """Implements :class:`pandaeval_collector.receivers.own_grpc.ResultSource`. One event loop; the store is read on
     threads of the loop's executor."""
 
     def __init__(self, store: Store, pipeline: Pipeline) -> None:

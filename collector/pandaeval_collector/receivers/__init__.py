@@ -20,11 +20,23 @@ class Accepted:
 
 
 class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded, draining, malformed
-    """Base of the reasons for not accepting a request. Nothing of a refused request was stored."""
+    """A request is not accepted, and nothing of it was stored. Each kind says as what it is counted and with which
+    status of gRPC and of HTTP it is answered; its text goes to the sender. ``retry_after_s``: set where the sender may
+    come back.
+
+    Senders differ in what they retry: RESOURCE_EXHAUSTED is tried again only with a RetryInfo, HTTP 429 is dropped by
+    older Python SDKs, and UNAVAILABLE makes the Python gRPC exporter open a new channel. Hence 503 for overload, and
+    hence UNAVAILABLE only where the collector really goes away.
+    """
+
+    outcome, grpc, http = "internal_error", "INTERNAL", 500
+    retry_after_s: float | None = None
 
 
 class Overloaded(Refusal):
     """A budget (memory, disk) is used up: the sender may come back in ``retry_after_s`` seconds."""
+
+    outcome, grpc, http = "overloaded", "RESOURCE_EXHAUSTED", 503
 
     def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
         super().__init__(message)
@@ -34,21 +46,56 @@ class Overloaded(Refusal):
 class Draining(Refusal):
     """The collector is starting or shutting down; another attempt may succeed."""
 
+    outcome, grpc, http = "draining", "UNAVAILABLE", 503
+
 
 class TooLarge(Refusal):
     """The request is larger than this collector ever accepts; do not send it again."""
+
+    outcome, grpc, http = "too_large", "RESOURCE_EXHAUSTED", 413
 
 
 class TooMany(Refusal):
     """The request would be more objects than this collector ever makes of one; do not send it again."""
 
+    # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
+    outcome, grpc, http = "too_large", "INVALID_ARGUMENT", 413
+
 
 class Malformed(Refusal):
     """The request is not what it claims to be; do not send it again."""
 
+    outcome, grpc, http = "malformed", "INVALID_ARGUMENT", 400
+
 
 class UnsupportedMedia(Refusal):
     """The request has a content type or encoding that this collector does not read."""
+
+    outcome, grpc, http = "malformed", "INVALID_ARGUMENT", 415
+
+
+class TooSlow(Refusal):
+    """The body did not arrive in time."""
+
+    outcome, grpc, http = "malformed", "DEADLINE_EXCEEDED", 408
+
+
+class OthersHost(Refusal):
+    """The request names a host that may be another's."""
+
+    outcome, grpc, http = "unauthenticated", "PERMISSION_DENIED", 421
+
+
+class OthersPage(Refusal):
+    """A web page of another origin sends the request."""
+
+    outcome, grpc, http = "unauthenticated", "PERMISSION_DENIED", 403
+
+
+class Unauthenticated(Refusal):
+    """The request has no token, or a wrong one."""
+
+    outcome, grpc, http = "unauthenticated", "UNAUTHENTICATED", 401
 
 
 class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from pandaeval_collector.receivers import Malformed, Overloaded, Refusal
-from pandaeval_collector.receivers._answers import TooSlow
+from pandaeval_collector.receivers import Malformed, Overloaded, Refusal, TooSlow
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]

@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import zstandard
 
@@ -26,16 +26,15 @@ _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15  # zlib's window bits
 Pieces = Callable[[Any, bytes], Iterator[bytes]]
 
 
-class Inflater(Protocol):
-    """Decompresses one body."""
+class Inflater:
+    """Decompresses one body; this one takes it as it is."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yields what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
-        ...
+        yield data
 
     def finish(self) -> None:
-        """Raises :class:`Malformed` if the body ended too early."""
-        ...
+        """Raises :class:`Malformed` if the body ended too early. (HTTP checks the length of one that is as it is.)"""
 
 
 def inflater_for(encoding: str) -> Inflater:
@@ -47,15 +46,7 @@ def inflater_for(encoding: str) -> Inflater:
         raise UnsupportedMedia(f"content-encoding {encoding[:40]!r} is none of {known}") from None
 
 
-class _Identity:
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        yield data
-
-    def finish(self) -> None:
-        """Does nothing: HTTP has checked the length of a body that is not compressed."""
-
-
-class _Framed:
+class _Framed(Inflater):
     """A body of one or more frames, which are counted. ``pieces`` decompresses at most ``at_once`` bytes at once."""
 
     def __init__(self, kind: str, frames: str, open_frame: Callable[[], Any], pieces: Pieces, at_once: int) -> None:
@@ -81,7 +72,7 @@ class _Framed:
             raise Malformed(f"the {self._kind} body ends too early")
 
 
-class _Deflate:
+class _Deflate(Inflater):
     """Decompresses HTTP's deflate: a zlib stream, or a raw one as some clients send. Its first two bytes tell which."""
 
     def __init__(self) -> None:
@@ -123,8 +114,7 @@ def _zstd_pieces(stream: Any, data: bytes) -> Iterator[bytes]:
 
 _zstd = partial(zstandard.ZstdDecompressor, max_window_size=_ZSTD_WINDOW)
 _INFLATERS: dict[str, Callable[[], Inflater]] = {
-    "": _Identity,
-    "identity": _Identity,
+    **dict.fromkeys(("", "identity"), Inflater),
     "gzip": lambda: _Framed("gzip", "gzip members", partial(zlib.decompressobj, _GZIP), _zlib_pieces, sys.maxsize),
     "zstd": lambda: _Framed("zstd", "zstd frames", _zstd().decompressobj, _zstd_pieces, _ZSTD_SLICE),
     "deflate": _Deflate,

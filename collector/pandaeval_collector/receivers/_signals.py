@@ -13,24 +13,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers import (
-    Accepted,
-    Dense,
-    Ingest,
-    Malformed,
-    TooMany,
-)
+from pandaeval_collector.receivers import Accepted, Dense, Ingest, Malformed, TooMany
 from pandaeval_collector.receivers.admission import Admission, Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
-from pandaeval_otel.wire.weight import (
-    SUBMISSION,
-    BrokenBytesError,
-    RequestKind,
-    estimate,
-    resources_and_items,
-    upper_items,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +26,7 @@ class Signal:
 
     grpc_service: str
     http_path: str
-    kind: RequestKind
+    kind: weight.RequestKind
     store: Callable[[Ingest, bytes, bool], Awaitable[Accepted]]
     from_json: Callable[[Mapping[str, Any]], Message]
     respond: Callable[[Accepted], Message]
@@ -116,27 +102,27 @@ class Scales:
                 return await signal.store(ingest, request, False)
             except Dense:
                 pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
-        await self._weigh(signal.kind, request, reservation, resources_and_items)
+        await self._weigh(signal.kind, request, reservation, weight.resources_and_items)
         return await signal.store(ingest, request, True)
 
     async def weigh_submission(self, request: bytes, reservation: Reservation) -> bool:
         """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :meth:`store`."""
         if len(request) <= _LARGE_SUBMISSION:
             return False
-        upper = partial(upper_items, kind=SUBMISSION, limit=self._max_items)
-        items = await self._weigh(SUBMISSION, request, reservation, upper)
+        upper = partial(weight.upper_items, kind=weight.SUBMISSION, limit=self._max_items)
+        items = await self._weigh(weight.SUBMISSION, request, reservation, upper)
         return len(request) > _LARGE or items > _LARGE_ITEMS
 
     async def _weigh(
-        self, kind: RequestKind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
+        self, kind: weight.RequestKind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
     ) -> int:
         try:
             if len(request) > _SCANNED_FROM:
                 reservation.grow(_COPIES * len(request))
-                items = await aside(estimate, request, kind, self._max_items)
+                items = await aside(weight.estimate, request, kind, self._max_items)
             else:
                 items = quickly(request)
-        except BrokenBytesError as error:
+        except weight.BrokenBytesError as error:
             raise Malformed(f"not a protobuf request: {error}") from None
         if items > self._max_items:
             # Counting ends at the limit: how many there are is not known, and not worth knowing.

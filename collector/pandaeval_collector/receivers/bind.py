@@ -1,4 +1,5 @@
-"""Where a listener may listen: addresses, TLS files, and the rule against an open door without a lock."""
+"""Where a listener may listen, addresses, TLS files, the rule against an open door without a lock; and how many
+connections it may have, out of the files that the process may open."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ import errno
 import os
 import socket
 import ssl
-from dataclasses import dataclass
-from pathlib import Path
+import sys
 from typing import NamedTuple
 
+from pandaeval_collector.base.section import FilePath, Section
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 
 _BACKLOG = 1024
+_WANTED_FILES = 65_536
+_GRPC_SHARE, _HTTP_SHARE, _HEALTH_CONNECTIONS = 0.5, 0.2, 64
+_FEWEST = 16
 
 
 class BindError(Exception):
@@ -42,29 +46,30 @@ class Address(NamedTuple):
         return is_loopback(self.host)
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """PEM files of a server: its certificate chain, its key and, to demand certificates of clients (mTLS), the
-    authorities that may have signed them."""
+class Tls(Section):
+    """Certificates of the listeners, PEM files."""
 
-    cert_file: Path
-    key_file: Path
-    client_ca_file: Path | None = None
+    cert: FilePath
+    """File with the server's certificate and its chain, PEM."""
+    key: FilePath
+    """File with the private key of the certificate, PEM."""
+    client_ca: FilePath | None = None
+    """File with the CA of client certificates, PEM; when set, clients must show one."""
 
     def verify(self) -> None:
         """Raises :class:`BindError`, naming the file, unless all of them can be loaded."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
-            context.load_cert_chain(self.cert_file, self.key_file, password="")
+            context.load_cert_chain(self.cert, self.key, password="")
         except (OSError, ValueError) as error:
-            raise BindError(f"server.tls: cannot use {self.cert_file} with {self.key_file}: {error}") from error
-        if self.client_ca_file is None:
+            raise BindError(f"server.tls: cannot use {self.cert} with {self.key}: {error}") from error
+        if self.client_ca is None:
             return
         try:
-            context.load_verify_locations(self.client_ca_file)
+            context.load_verify_locations(self.client_ca)
         except OSError as error:
-            raise BindError(f"server.tls: cannot use client CA {self.client_ca_file}: {error}") from error
+            raise BindError(f"server.tls: cannot use client CA {self.client_ca}: {error}") from error
 
 
 def parse_address(text: str) -> Address:
@@ -89,7 +94,7 @@ def check_bind(
     configuration key that the message names."""
     if insecure_bind or address.is_loopback:
         return
-    authenticated = bool(token) or (tls is not None and tls.client_ca_file is not None)
+    authenticated = bool(token) or (tls is not None and tls.client_ca is not None)
     missing = [
         cure
         for cure, present in (
@@ -134,3 +139,36 @@ def _bind_error(address: Address, setting: str, error: OSError) -> BindError:
             f"(environment: PANDAEVAL_{setting.upper().replace('.', '__')}) to a free address"
         )
     return BindError(f"cannot listen on {address}: {error.strerror or error}; check {setting}")
+
+
+def grpc_connections() -> int:
+    """Returns the limit for OTLP over gRPC: half of the files that this process may open. Nobody can end its idle
+    connections to make room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    return max(_FEWEST, int(_files() * _GRPC_SHARE))
+
+
+def http_connections() -> int:
+    """Returns the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
+    return max(_FEWEST, int(_files() * _HTTP_SHARE))
+
+
+def health_connections() -> int:
+    """Returns the limit for the listener of health checks."""
+    return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
+
+
+def _files() -> int:
+    """Returns how many files the process may open, after raising that limit if it may."""
+    if sys.platform == "win32":
+        return _WANTED_FILES  # there is no such limit
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # not allowed: the limit stays
+        return soft
+    return wanted

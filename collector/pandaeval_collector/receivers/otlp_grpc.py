@@ -6,19 +6,19 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers import Accepted, Ingest, Malformed
-from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
+from pandaeval_collector.receivers import Accepted, Ingest, Malformed, Refusal, Unauthenticated
+from pandaeval_collector.receivers._answers import Outcomes, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
-from pandaeval_collector.receivers._connections import grpc_connections
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
-from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
+from pandaeval_collector.receivers.bind import Address, BindError, Tls, grpc_connections, listening_socket
 
 _SETTING = "server.grpc"
 _UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
@@ -189,21 +189,21 @@ def parsed(kind: Any, request: bytes) -> Any:
         raise Malformed(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
 
-def refuse(context: _Context, answer: DoorAnswer) -> bytes:
+def refuse(context: _Context, answer: Refusal) -> bytes:
     """Makes a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
     ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
     message, until the garbage is collected."""
-    context.set_code(answer.grpc)
-    context.set_details(answer.message[:_MESSAGE_CHARS])
+    context.set_code(grpc.StatusCode[answer.grpc])
+    context.set_details(str(answer)[:_MESSAGE_CHARS])
     context.set_trailing_metadata(trailers_of(answer))
     return b""
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
     tls.verify()
-    authority = tls.client_ca_file.read_bytes() if tls.client_ca_file else None
+    authority = Path(tls.client_ca).read_bytes() if tls.client_ca else None
     return grpc.ssl_server_credentials(
-        [(tls.key_file.read_bytes(), tls.cert_file.read_bytes())],
+        [(Path(tls.key).read_bytes(), Path(tls.cert).read_bytes())],
         root_certificates=authority,
         require_client_auth=authority is not None,
     )

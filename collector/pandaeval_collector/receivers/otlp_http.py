@@ -17,37 +17,24 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.base.runtime.cores import aside
-from pandaeval_collector.base.untrusted.foreign_pages import (
-    HOSTS_TOLD,
-    ORIGIN_TOLD,
-    is_known_host,
-    is_own_origin,
-)
+from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, ORIGIN_TOLD, is_known_host, is_own_origin
 from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.receivers import (
     Accepted,
     Ingest,
     Malformed,
-    TooLarge,
-    UnsupportedMedia,
-)
-from pandaeval_collector.receivers._answers import (
-    DoorAnswer,
     OthersHost,
     OthersPage,
-    Outcomes,
+    Refusal,
+    TooLarge,
     TooSlow,
     Unauthenticated,
-    status_of,
+    UnsupportedMedia,
 )
+from pandaeval_collector.receivers._answers import Outcomes, status_of
 from pandaeval_collector.receivers._inflate import inflater_for
 from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
-from pandaeval_collector.receivers.admission import (
-    UNAUTHENTICATED_MESSAGE,
-    Reservation,
-    is_authorised,
-    is_logged_in,
-)
+from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Reservation, is_authorised, is_logged_in
 from pandaeval_collector.receivers.server import wrong_path
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
@@ -171,7 +158,7 @@ class _BearerAuth:
         await response(scope, receive, send)
 
 
-def _refusal(answer: DoorAnswer, content_type: str) -> Response:
+def _refusal(answer: Refusal, content_type: str) -> Response:
     """Makes a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)

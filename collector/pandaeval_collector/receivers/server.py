@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
 from socket import socket
@@ -17,8 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pandaeval_collector.receivers._connections import Crowd, http_connections
-from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
+from pandaeval_collector.receivers.bind import Address, Tls, http_connections, listening_socket
 
 _log = logging.getLogger(__name__)
 _KEEP_ALIVE_S = 30
@@ -145,7 +145,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_UNREAD_AT_END_S, "unread")
 
     def drop(self) -> None:
-        """See :class:`Connection`."""
+        """Ends the connection at once."""
         self.transport.abort()
 
     def _wait(self, seconds: float | None, what: Literal["request", "unread"] = "request") -> None:
@@ -195,15 +195,47 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             raise ValueError("request header too large")  # the parser turns it into a 400
 
 
+class Crowd:
+    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest is dropped;
+    a new one only where all others are being answered."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._waiting: OrderedDict[_LimitedHeadProtocol, None] = OrderedDict()
+
+    def came(self, connection: _LimitedHeadProtocol) -> None:
+        """Notes a new connection. It may be dropped before this returns."""
+        self._count += 1
+        self._waiting[connection] = None
+        if self._count > self._limit:
+            longest, _ = self._waiting.popitem(last=False)
+            longest.drop()
+
+    def busy(self, connection: _LimitedHeadProtocol) -> None:
+        """Notes that a connection has a request."""
+        self._waiting.pop(connection, None)
+
+    def waits(self, connection: _LimitedHeadProtocol) -> None:
+        """Notes that a connection was answered."""
+        self._waiting[connection] = None
+        self._waiting.move_to_end(connection)
+
+    def went(self, connection: _LimitedHeadProtocol) -> None:
+        """Notes that a connection is closed."""
+        self._count -= 1
+        self._waiting.pop(connection, None)
+
+
 def _config(app: ASGIApp, tls: Tls | None, protocol: Any) -> uvicorn.Config:
     options: dict[str, Any] = {}
     if tls is not None:
         tls.verify()
         options = {
-            "ssl_certfile": str(tls.cert_file),
-            "ssl_keyfile": str(tls.key_file),
-            "ssl_ca_certs": str(tls.client_ca_file) if tls.client_ca_file else None,
-            "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca_file else ssl.CERT_NONE,
+            "ssl_certfile": tls.cert,
+            "ssl_keyfile": tls.key,
+            "ssl_ca_certs": tls.client_ca,
+            "ssl_cert_reqs": ssl.CERT_REQUIRED if tls.client_ca else ssl.CERT_NONE,
         }
     config = uvicorn.Config(
         app,

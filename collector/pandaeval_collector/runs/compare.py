@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
-from pandaeval_collector.store.run_rows import RunRow
-from pandaeval_collector.store.run_tables import RunReads
+from pandaeval_collector.store.runs import RunRow, RunTable
 
 _SHOWN = 10
 _SAME = 1e-9
@@ -42,7 +41,7 @@ class MetricComparison:
     changes: list[Change] = field(default_factory=list)
 
 
-def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
+def compared(runs: RunTable, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
     """Compares each metric that both runs have; a ``second`` of ``None`` stands for the live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)

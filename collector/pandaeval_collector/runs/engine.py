@@ -23,7 +23,7 @@ from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, config_of
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunBatch, RunRow
+from pandaeval_collector.store.runs import RunBatch, RunRow
 
 _log = logging.getLogger(__name__)
 

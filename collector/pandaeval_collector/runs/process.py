@@ -15,7 +15,7 @@ from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunResult
+from pandaeval_collector.store.runs import RunResult
 
 
 @dataclass(frozen=True, slots=True)

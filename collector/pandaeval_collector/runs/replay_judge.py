@@ -1,10 +1,10 @@
-"""The judge of a replay: what its traces and sessions ask, and which failures have one cause."""
+"""The judge of a replay: what its traces and sessions ask."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,20 +13,17 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.checks import open_checks
-from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
-from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
+from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, desk_of
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.judges import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.failure import by_code
 
 T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
@@ -94,27 +91,11 @@ class ReplayJudge:
 
     def desk(self) -> Desk:
         """Makes a desk at which the judge is asked."""
-        return self._desks.desk(StoredMemory(self._store, self._telemetry))
-
-    def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-        """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""
-        settings = self.settings
-        if settings is None or not failures:
-            return by_code(failures)
-        desk, model = self.desk(), settings.model
-
-        async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
-            return await Judge(desk, record(shown), model, self._desks.secrets).ask(RUBRIC, given(shown))
-
-        return self._loop.run(grouped(failures, ask))
+        return desk_of(self._given or self._own, self.settings, StoredMemory(self._store, self._telemetry))
 
     @cached_property
     def _own(self) -> OwnJudge:
         return OwnJudge(self._store, hasty(self._config), self._environ)
-
-    @cached_property
-    def _desks(self) -> Desks:
-        return Desks(self._given or self._own, self.settings)
 
     async def _answers(self, line: Line) -> list[Result]:
         """Commits one answer at a time."""
@@ -129,15 +110,16 @@ class ReplayJudge:
 
         jobs = self._store.jobs
         self._asked += jobs.waiting()
+        desk = self.desk()
         attempts = Attempts(
             self._store,
             line.scores,
             self._evaluator,
-            self._desks.caller,
+            desk,
             FiledHere(line, settle),
             self._telemetry,
             _PATIENCE,
-            checks=open_checks(self._config, self._store, self._desks, self._telemetry),
+            checks=open_checks(self._config, self._store, desk, self._telemetry),
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)

@@ -6,18 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.config import (
-    Config,
-    by_metric,
-    enabled_metrics,
-    metric_thresholds,
-)
+from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.labels.calibration import read, thresholds
-from pandaeval_collector.labels.learning import FOLDER
+from pandaeval_collector.labels.calibrated import read, thresholds
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
@@ -34,19 +28,14 @@ def evaluator(config: Config, learning: bool = False) -> Evaluator:
     return Evaluator(load(config.embedding.model), replace(scoring(config), learning=learning))
 
 
-def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
-    return evaluator(config, config.learn.enabled)
-
-
 def scoring(config: Config) -> EvaluatorSettings:
-    names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
-    enabled = enabled_metrics(config, names)
+    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
+    enabled = names.enabled(config)
     if config.kafka.brokers is not None and config.kafka.sessions == "none":  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
-        thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
+        thresholds={**_calibrated(config, names), **names.thresholds(config)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
@@ -62,10 +51,10 @@ def scoring(config: Config) -> EvaluatorSettings:
 
 def learned_folder(config: Config) -> Path:
     """Returns the folder of the models that were learned from labels."""
-    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
+    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
 
 
-def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
+def _calibrated(config: Config, names: MetricNames) -> dict[str, float]:
     """Returns the thresholds that the calibration suggests, if they are to be used. Raises ``UserError`` for a file
     that cannot be read."""
     judge = config.judge
@@ -88,13 +77,13 @@ def extra_signals(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(every))
 
 
-def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None:
+def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
     judge = config.judge
     if judge.model is None:
         return None
     selection = Selection(
         share=judge.sample,
-        shares=by_metric(config.judge.samples, names),
+        shares=names.by_key(config.judge.samples),
         when=judge.when,
         agents=frozenset(judge.only.agents),
         services=frozenset(judge.only.services),
@@ -117,10 +106,10 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
     )
 
 
-def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
+def _models(config: Config, names: MetricNames) -> dict[str, str]:
     """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
     own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
-    return {**own, **by_metric(config.judge.models, names)}
+    return {**own, **names.by_key(config.judge.models)}
 
 
 def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
 from pandaeval_collector.scoring.custom.files import SUFFIXES, metrics_of
-from pandaeval_collector.scoring.metric.declaration import Metric
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, find, installed
 
 _OURS = "pandaeval_collector.scoring.metrics"

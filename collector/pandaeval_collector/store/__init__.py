@@ -3,11 +3,11 @@
 Imports analysis, base.
 """
 
-from pandaeval_collector.store.chunks import StoreFullError
+from pandaeval_collector.store.changes import WriteSet
+from pandaeval_collector.store.chunks import StoreFullError, packed_contents
 from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError, StoreGoneError
-from pandaeval_collector.store.failure_groups import FailureGroupRow
-from pandaeval_collector.store.kept import packed_contents
+from pandaeval_collector.store.failures import FailureGroupRow
 from pandaeval_collector.store.outbox import DamagedError, outbox_batches
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import response_digest
@@ -27,7 +27,6 @@ from pandaeval_collector.store.rows import (
     SeriesRow,
     SessionTraceRow,
     StoredSeries,
-    WriteSet,
 )
 from pandaeval_collector.store.schema import StoreVersionError
 from pandaeval_collector.store.store import Store

@@ -1,4 +1,9 @@
-"""Opens the store's file: creates it, sets its durability, and puts a damaged file aside."""
+"""Opens the store's file: creates it, sets its durability, finds damage to it, notes that for the next start, and puts
+a damaged file aside.
+
+To check a file of some GiB on a cold disk takes minutes, in which nothing could be accepted. So a start checks only a
+small file; a large one is checked when SQLite met damage in it, which is noted beside it.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,28 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
-from pandaeval_collector.store.damage import check_size, look_through, note_damage, put_aside
 from pandaeval_collector.store.schema import TABLES, VERSION, StoreVersionError, version_of
+
+_log = logging.getLogger(__name__)
+Durability = Literal["full", "normal", "off"]
+
+FILE_NAME = "pandaeval.db"
+PAGE_BYTES = 16384
+_CHECKPOINT_PAGES = 1000
+"""The commit that fills the log so far copies it into the file, and requests wait for that: 10 to 20 ms at 16 MB. Four
+times as many pages take four times as long, and save three bytes in a hundred."""
+_SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
+_PAGE_BYTES_AT = 16  # in the file's header, two bytes
+_PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
+_STEPS = 400_000
+"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
+waited for, which the line may hold for five."""
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
 #
 # SQLite applies whatever log lies there. Its checks do not notice a file that is older than the log, or a log that
 # ends before what was copied from it into the file: both would mix pages of different times. The number of each
 # commit on page 1 (:mod:`commits`) shows it.
-_log = logging.getLogger(__name__)
-
 _HEAD, _FRAME = 32, 24
 _NUMBER_AT = 68
 _NUMBER = struct.Struct(">I")
@@ -73,15 +90,6 @@ def _first_number(log: BinaryIO) -> int | None:
             return _NUMBER.unpack_from(page, _NUMBER_AT)[0] if len(page) == _FILE_HEAD else None
         log.seek(page_bytes, 1)
     return None
-
-
-Durability = Literal["full", "normal", "off"]
-
-FILE_NAME = "pandaeval.db"
-PAGE_BYTES = 16384
-_CHECKPOINT_PAGES = 1000
-"""The commit that fills the log so far copies it into the file, and requests wait for that: 10 to 20 ms at 16 MB. Four
-times as many pages take four times as long, and save three bytes in a hundred."""
 
 
 def create(file: Path, durability: Durability) -> bool:
@@ -152,9 +160,61 @@ def _prepare(file: Path, durability: Durability) -> None:
         connection.close()
 
 
-_STEPS = 400_000
-"""Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
-waited for, which the line may hold for five."""
+class DamagedFileError(sqlite3.DatabaseError):
+    """The pages of the store's file are damaged."""
+
+
+def note_damage(file: Path, error: BaseException) -> bool:
+    """Returns whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
+    if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return False
+    note = _note(file)
+    if not note.exists():
+        _log.error("the store is damaged (%s): restart the collector, which puts it aside and begins a new one", error)
+        with contextlib.suppress(OSError):  # the disk may be full, too; the next error notes the damage
+            note.write_text(f"{error}\n")
+    return True
+
+
+def look_through(connection: sqlite3.Connection, file: Path) -> None:
+    """Checks the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
+    is_suspected = _note(file).exists()
+    if not is_suspected and file.stat().st_size > _SMALL_BYTES:
+        return
+    if is_suspected:
+        _log.warning("looking through the store (%d MiB), in which damage was met", file.stat().st_size >> 20)
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise DamagedFileError(found)
+    _note(file).unlink(missing_ok=True)
+
+
+def check_size(file: Path) -> None:
+    """Raises :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
+    nothing while there is a log, which holds that page too. No connection may be open."""
+    log = file.with_name(f"{file.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return
+    with file.open("rb") as content:
+        head = content.read(_PAGE_BYTES_AT + 2)
+    page_bytes = int.from_bytes(head[_PAGE_BYTES_AT:], "big")
+    if page_bytes > 1 and file.stat().st_size % page_bytes:  # 1 stands for 65536, which we never use
+        raise DamagedFileError("the file ends within a page")
+
+
+def put_aside(file: Path, error: Exception) -> None:
+    """Renames a damaged file and its log, which are not deleted, and removes the note of the damage."""
+    stamp = time.strftime("%Y%m%dT%H%M%S")
+    for suffix in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(file.with_name(f"{file.name}.damaged-{stamp}{suffix}"))
+    _note(file).unlink(missing_ok=True)
+    _log.error("the store was damaged (%s); it was put aside as %s.damaged-%s and a new one begun", error, file, stamp)
+
+
+def _note(file: Path) -> Path:
+    return file.with_name(f"{file.name}.suspected")
 
 
 class TooSlowError(Exception):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pandaeval_collector.store.numbers import batched
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table
 
 SPANS, MEMBERS = "log", "member_log"
 """The logs that a store may read: what its tables are called, and the key of what is known of it."""
@@ -35,11 +35,10 @@ class Consumed:
     extents: dict[bytes, Extent] = field(default_factory=dict)
 
 
-class ConsumedTables:
-    """The tables of how far a log was read. Reading is safe from any thread, writing happens on the store's writer."""
+class ConsumedTables(Table):
+    """The tables of how far a log was read."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], log: str = SPANS) -> None:
-        self._writer, self._reader, self._log = writer, reader, log
+    _log = SPANS
 
     def open(self, log: str) -> Future[None]:
         """Deletes what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
@@ -56,10 +55,9 @@ class ConsumedTables:
 
     def load(self) -> dict[int, Consumed]:
         """Returns what was read of each partition, by partition. ``next`` is -1 for one that was released."""
-        reader = self._reader()
-        rows = reader.execute(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
+        rows = self._rows(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         found = {row[0]: Consumed(*row) for row in rows}
-        rows = reader.execute(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
+        rows = self._rows(f"SELECT partition, trace_id, first, last, elsewhere FROM {self._log}_traces")  # noqa: S608
         for partition, trace_id, first, last, elsewhere in rows:
             read = found.setdefault(partition, Consumed(partition, -1))
             read.extents[trace_id] = Extent(first, last, bool(elsewhere))
@@ -100,13 +98,8 @@ class ConsumedTables:
 
     def unjudged(self) -> set[bytes]:
         """Returns the ids of the traces with a job that has not ended."""
-        rows = self._reader().execute("SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')")
-        return {row[0] for row in rows}
-
-    def newest_items(self, signals: Iterable[str]) -> Mapping[str, int]:
-        """Returns the number of the newest outbox item of each signal; 0 where there is none."""
-        query = "SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?"
-        return {signal: int(self._reader().execute(query, (signal,)).fetchone()[0]) for signal in signals}
+        query = "SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')"
+        return {trace_id for (trace_id,) in self._rows(query)}
 
     def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
         update = "UPDATE jobs SET state = ?, why = ?, ended_at = ? WHERE state = ? AND trace_id IN"
@@ -123,14 +116,13 @@ class ConsumedTables:
 class ConsumedMembers(ConsumedTables):
     """The tables of the topic of members, where a session's id as UTF-8 stands in the place of a trace's."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
-        super().__init__(writer, reader, MEMBERS)
+    _log = MEMBERS
 
     def unjudged(self) -> set[bytes]:
         """Returns the ids of the sessions with a job that has not ended."""
         query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
                    WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
-        return {str(row[0]).encode() for row in self._reader().execute(query)}
+        return {str(session).encode() for (session,) in self._rows(query)}
 
     def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
         """Changes no job: the verdicts of jobs about sessions have the same ids everywhere."""

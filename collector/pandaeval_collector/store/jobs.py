@@ -1,4 +1,5 @@
-"""What is still to be judged: durable, so that a restart forgets no job.
+"""What is still to be judged, what judges said, and what they cost: durable, so that a restart forgets no job, pays for
+no verdict twice, and does not reset the day's spending.
 
 A job is ``due``, then ``leased`` (this process is at it), then ``done``, ``dead`` (given up, can be retried by hand) or
 ``cancelled`` (a newer revision or a changed configuration made it pointless). A lease does not run out: one process
@@ -8,30 +9,26 @@ owns the store, and what the one before it held is due again at the start. Jobs 
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table, insert
 
-_JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
+_JOB = ", ".join(Job.__dataclass_fields__)
 _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 """Finds a job, given :func:`_blocks` and its id."""
 _DAY_S = 86_400.0
 
 
-class Jobs:
-    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. Due times are of
-    the store's running clock."""
-
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
-        self._writer, self._reader, self.clock = writer, reader, clock
+class Jobs(Table):
+    """The jobs of one store. Due times are of the store's running clock."""
 
     def lease(self, now: float, count: int) -> Future[list[Job]]:
         """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
@@ -45,35 +42,30 @@ class Jobs:
 
     def _lease(self, which: str, time: float, count: int) -> Future[list[Job]]:
         def work(connection: sqlite3.Connection) -> list[Job]:
-            query = f"SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
-            rows = connection.execute(query, (time, count)).fetchall()
-            connection.executemany(
-                "UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", [(row[-1],) for row in rows]
-            )
-            held = [Job(*row[:-1]) for row in rows]
-            return [replace(job, state="leased", attempts=job.attempts + 1) for job in held]
+            query = f"SELECT no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
+            held = connection.execute(query, (time, count)).fetchall()
+            connection.executemany("UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", held)
+            jobs = f"SELECT {_JOB} FROM jobs WHERE no = ?"  # noqa: S608
+            return [Job(*connection.execute(jobs, key).fetchone()) for key in held]
 
         return self._writer.submit(work)
 
     def put_back(
         self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
-    ) -> Future[None]:
+    ) -> Future[int]:
         """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?, attempts = attempts - ?
-                    WHERE {_BY_ID} AND state = 'leased'""",  # noqa: S608
-                (due_at, error[:500], crashed, free, _blocks(connection), job_id),
-            )
-
-        return self._writer.submit(work)
+        statement = f"""UPDATE jobs SET state = 'due', due_at = ?, error = ?, crashes = crashes + ?,
+                        attempts = attempts - ? WHERE {_BY_ID} AND state = 'leased'"""  # noqa: S608
+        values = (due_at, error[:500], crashed, free)
+        return self._writer.submit(
+            lambda connection: connection.execute(statement, (*values, _blocks(connection), job_id)).rowcount
+        )
 
     def release_all(self) -> Future[int]:
         """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
         job is put off, which may be longer in a store that followed a wrong clock. The future holds how many leases
         there were."""
-        longest = self.clock.running() + _DAY_S
+        longest = self._clock.running() + _DAY_S
 
         def work(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
@@ -83,12 +75,11 @@ class Jobs:
 
     def counts(self) -> dict[str, int]:
         """Counts the jobs in each state."""
-        return dict(self._reader().execute("SELECT state, count(*) FROM jobs GROUP BY state"))
+        return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
         """Counts the jobs that are due or leased."""
-        states = "state IN ('due', 'leased')"
-        return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
+        return int(self._row("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')")[0])
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
@@ -103,8 +94,8 @@ class Jobs:
 
     def next_due(self) -> float | None:
         """Returns when the next job is due; ``None`` where none waits."""
-        row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
-        return None if row[0] is None else float(row[0])
+        due: float | None = self._row("SELECT min(due_at) FROM jobs WHERE state = 'due'")[0]
+        return due
 
 
 # -- inside the transactions of others ---------------------------------------------------------------------------
@@ -164,20 +155,12 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
 # -- by hand -----------------------------------------------------------------------------------------------------
 
 
-def listed(connection: sqlite3.Connection, state: str | None, limit: int) -> Iterator[Job]:
-    """Jobs, newest first, of one state or all."""
+def listed(connection: sqlite3.Connection, state: str | None = None, limit: int = 20, start: str = "") -> list[Job]:
+    """Jobs, newest first, of one state or all, whose id begins with ``start``."""
     rows = connection.execute(
-        f"SELECT {_JOB} FROM jobs WHERE ? IS NULL OR state = ? ORDER BY created_at DESC LIMIT ?",  # noqa: S608
-        (state, state, limit),
-    )
-    yield from (Job(*row) for row in rows)
-
-
-def found(connection: sqlite3.Connection, start: str) -> list[Job]:
-    """The jobs whose id begins with ``start``."""
-    rows = connection.execute(
-        f"SELECT {_JOB} FROM jobs WHERE substr(id, 1, ?) = ? LIMIT 20",  # noqa: S608
-        (len(start), start),
+        f"""SELECT {_JOB} FROM jobs WHERE (?1 IS NULL OR state = ?1) AND substr(id, 1, length(?2)) = ?2
+            ORDER BY created_at DESC LIMIT ?3""",  # noqa: S608
+        (state, start, limit),
     )
     return [Job(*row) for row in rows]
 
@@ -193,3 +176,93 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) ->
         ).rowcount
         for job_id in job_ids
     )
+
+
+# Verdicts that judges gave, under the hash of what they were given for: a restart pays for none of them twice.
+class Verdicts(Table):
+    """The verdicts of one store."""
+
+    def recall(self, key: str) -> bytes | None:
+        """Returns the verdict that was kept under ``key``; ``None`` where there is none."""
+        row = self._row("SELECT body FROM verdicts WHERE key = ?", key)
+        return None if row is None else bytes(row[0])
+
+    def keep(self, key: str, body: bytes) -> Future[Any]:
+        """Remembers a verdict under the hash of what it was given for."""
+        return self._writer.execute(
+            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", key, self._clock.calendar(), body
+        )
+
+
+# What judges cost, day by day. An amount is set aside (``reserved``) before a call is made, and replaced by what the
+# call did cost (``settled``) after it. Days are those of the machine's clock, UTC.
+_CENT = 1e-9
+"""Sums of dollars are compared with this much tolerance."""
+
+Amounts = tuple[float, float]
+"""US dollars and tokens."""
+Most = tuple[float | None, float | None]
+"""Limits of US dollars and tokens; ``None``: no limit."""
+
+
+class Spending(Table):
+    """The spending of one store."""
+
+    def today(self, now: float) -> float:
+        """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
+        was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        (newest,) = self._row("SELECT substr(max(day), 1, 10) FROM spending")
+        if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
+            return now
+        return datetime.fromisoformat(newest).replace(tzinfo=UTC).timestamp()
+
+    def reserve(self, amounts: Amounts, most: Most, now: float) -> Future[bool]:
+        """Sets money and tokens of the day (UTC) aside for one call, both or neither; the future holds ``False`` when
+        that is more than is left."""
+        keys = _keys(now)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            for key, amount, limit in zip(keys, amounts, most, strict=True):
+                query = "SELECT reserved + settled FROM spending WHERE day = ?"
+                if limit is not None and connection.execute(query, (key,)).fetchone()[0] + amount > limit + _CENT:
+                    return False
+            connection.executemany(
+                "UPDATE spending SET reserved = reserved + ? WHERE day = ?", zip(amounts, keys, strict=True)
+            )
+            return True
+
+        return self._writer.submit(work)
+
+    def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
+        """Replaces a reservation by what the call did cost; a cost that is negative or not finite counts as what was
+        reserved, so that no cost refills a day's budget."""
+        keys = _keys(reserved_at)
+        counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("INSERT OR IGNORE INTO spending VALUES (?, 0, 0)", [(key,) for key in keys])
+            connection.executemany(
+                "UPDATE spending SET reserved = max(0, reserved - ?), settled = settled + ? WHERE day = ?",
+                zip(reserved, counted, keys, strict=True),
+            )
+
+        return self._writer.submit(work)
+
+    def settle_all(self) -> Future[int]:
+        """Counts what a process that died had set aside as spent: its calls may have been made."""
+        return self._writer.execute("UPDATE spending SET settled = settled + reserved, reserved = 0 WHERE reserved > 0")
+
+    def spent(self, now: float) -> float:
+        """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
+        return float(self._row("SELECT total(reserved + settled) FROM spending WHERE day = ?", _keys(now)[0])[0])
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def _keys(now: float) -> tuple[str, str]:
+    """Returns the keys of a day's dollars and of its tokens; both sort before those of the next day."""
+    day = _day(now)
+    return day, f"{day} tokens"

@@ -11,11 +11,14 @@ import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 
-from pandaeval_collector.store.bulk import insert
+import zstandard
+
 from pandaeval_collector.store.chunks import compress, decompress
 from pandaeval_collector.store.numbers import following
-from pandaeval_collector.store.rows import OutboxBatch
+from pandaeval_collector.store.rows import OutboxBatch, OutboxRow
+from pandaeval_collector.store.table import Table, insert
 
 READ_BYTES = 4 << 20
 """Bytes of what waits to be sent that are read at a time, or one item that is larger."""
@@ -78,20 +81,72 @@ def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: flo
     )
 
 
-def drop_unsent(
-    connection: sqlite3.Connection, before: float, excess_bytes: int, done: Mapping[str, int], limit: int
-) -> Counter[tuple[str, str]]:
-    """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
-    oldest = connection.execute(
-        "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
-    )
-    dropped: Counter[tuple[str, str]] = Counter()
-    last = freed = 0
-    for seq, signal, created_at, size, items in oldest:
-        reason = "too_old" if created_at < before else "disk_share"
-        if reason == "disk_share" and freed >= excess_bytes:
-            break
-        last, freed = seq, freed + size
-        dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
-    connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
-    return dropped
+class Outbox(Table):
+    """The outbox of one store."""
+
+    def after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
+        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
+        Raises :class:`DamagedError` when the first of them cannot be read."""
+        rows = self._reader().execute(
+            "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (signal, seq, limit),
+        )
+        found: list[OutboxRow] = []
+        size = 0
+        for last, count, packed in rows:
+            try:
+                items = batch_items(count, packed)
+            except (zstandard.ZstdError, struct.error) as error:
+                if found:
+                    break
+                raise DamagedError(last, min(count, last - seq)) from error
+            numbered = enumerate(items, last - len(items) + 1)
+            found.extend(OutboxRow(signal, item, number) for number, item in numbered if number > seq)
+            size += sum(map(len, items))
+            if len(found) >= limit or size >= READ_BYTES:
+                break
+        rows.close()
+        return found[:limit]
+
+    def waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
+        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
+        behind = "SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3"
+        query = f"SELECT coalesce(sum(min(items, seq - ?2)), 0) FROM ({behind})"  # noqa: S608
+        return int(self._row(query, signal, seq, most)[0])
+
+    def size(self) -> int:
+        """Bytes of all rows that are kept to be sent."""
+        return int(self._row("SELECT coalesce(sum(size), 0) FROM outbox")[0])
+
+    def newest(self, signal: str) -> int:
+        """Returns the number of the newest item of a signal; 0 where there is none."""
+        return int(self._row("SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?", signal)[0])
+
+    def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
+        """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
+        old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        return self._writer.execute(f"DELETE FROM outbox WHERE seq IN ({old})", signal, seq, limit)  # noqa: S608
+
+    def drop_unsent(
+        self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
+    ) -> Future[Counter[tuple[str, str]]]:
+        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
+        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
+        how many unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+
+        def work(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
+            oldest = connection.execute(
+                "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
+            )
+            dropped: Counter[tuple[str, str]] = Counter()
+            last = freed = 0
+            for seq, signal, created_at, size, items in oldest:
+                reason = "too_old" if created_at < before else "disk_share"
+                if reason == "disk_share" and freed >= excess_bytes:
+                    break
+                last, freed = seq, freed + size
+                dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
+            connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
+            return dropped
+
+        return self._writer.submit(work)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Literal
 
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.table import Table
 from pandaeval_otel.wire.labels import HumanLabel
 
 Door = Literal["person", "otlp"]
@@ -22,7 +22,7 @@ MOST_LABELS: Mapping[Door, int] = {"person": 100_000, "otlp": 20_000}
 """Verdicts kept of each door. The oldest ones of the same door make room."""
 MOST_JUDGED = 100_000
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
-JUDGED = "unit, metric, session, agent, score, passed, threshold, model, version, probability, at"
+JUDGED = ", ".join((*JudgedRow.__dataclass_fields__, "at"))
 Fate = Literal["new", "changed", "known", "outranked"]
 Fates = Counter[Fate]
 
@@ -37,11 +37,8 @@ STANDING = f"""
 """The newest judged score of each run and metric, as a table to select from."""
 
 
-class People:
-    """The verdicts of people in one store. Reading is safe from any thread, writing happens on the store's writer."""
-
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
-        self._writer, self._reader = writer, reader
+class People(Table):
+    """The verdicts of people in one store."""
 
     def put(self, labels: Sequence[HumanLabel], now: float, door: Door = "person") -> Future[Fates]:
         """See :func:`put`."""
@@ -57,7 +54,7 @@ class People:
 
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""
-        return bool(self._reader().execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()[0])
+        return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 
     def reader(self) -> sqlite3.Connection:
         """The calling thread's connection for reading."""
@@ -163,7 +160,11 @@ def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") ->
             FROM {STANDING} s WHERE ? IN ('', metric) AND ? IN ('', agent)""",  # noqa: S608
         (metric, agent),
     )
-    return [(judged_row(row), bool(row[-1])) for row in rows]
+    found = []
+    for unit, of, session, by, score, passed, *rest, labelled in rows:
+        row = JudgedRow(unit, of, session, by, score, None if passed is None else bool(passed), *rest[:4])
+        found.append((row, bool(labelled)))
+    return found
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
@@ -190,9 +191,3 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
         (before,),
     )
     return gone
-
-
-def judged_row(row: Sequence[Any]) -> JudgedRow:
-    """Reads a row of :data:`STANDING`."""
-    unit, metric, session, agent, score, passed, *rest = row[:10]
-    return JudgedRow(unit, metric, session, agent, score, None if passed is None else bool(passed), *rest)

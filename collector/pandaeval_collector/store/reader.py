@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
-import struct
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import orjson
 import zstandard
 
-from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.store import numbers, tally
-from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
-from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
-from pandaeval_collector.store.failure_groups import FailureGroupRow, groups
-from pandaeval_collector.store.kept import contents
-from pandaeval_collector.store.outbox import READ_BYTES, DamagedError, batch_items
-from pandaeval_collector.store.responses import ResponseTables, Seen
-from pandaeval_collector.store.rows import Chunk, OutboxRow, ResultRow, SessionTraceRow, StoredSeries, decided
-from pandaeval_collector.store.run_tables import RunReads
+from pandaeval_collector.store.failures import FailureGroupRow, groups
+from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
+from pandaeval_collector.store.responses import Responses, Seen
+from pandaeval_collector.store.rows import (
+    FACTS,
+    MEMBER,
+    Chunk,
+    ResultRow,
+    SessionTraceRow,
+    checked_members,
+    checksum_of,
+)
+from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.series import Tally
+from pandaeval_collector.store.table import Table
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
-_RESULT = "id, unit, metric, revision, body, counted, seq"
+_RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
-class StoreReader:
+class StoreReader(Table):
     """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
     connection of its own. All that decides, judges or shows traces reads the store through this."""
 
@@ -37,29 +42,21 @@ class StoreReader:
         each is looked up on disk."""
         self.path = path
         self._connections = Connections(path)
-        self._reader, self.scan = self._connections.own, self._connections.scan
-        self.snapshot = self._connections.snapshot
-        self.responses = ResponseTables(self._reader, responses)
-        self.runs = RunReads(self._reader)
-
-    def connection(self) -> sqlite3.Connection:
-        """The calling thread's connection."""
-        return self._reader()
+        super().__init__(self._connections.own)
+        self.connection, self.scan = self._connections.own, self._connections.scan
+        self.snapshot, self.close = self._connections.snapshot, self._connections.close
+        self.responses = Responses(self._reader)
+        self.responses.seen = responses
+        self.runs = RunTable(self._reader)
+        self.tally = Tally(self._reader)
 
     def used_bytes(self) -> int:
         """Returns how many bytes of the store's file are in use, free pages not counted."""
-        pages, free = (
-            self._reader().execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
-        )
-        return int(pages - free) * PAGE_BYTES
-
-    def close(self) -> None:
-        """Closes the connections of all threads."""
-        self._connections.close()
+        return int(self._row("PRAGMA page_count")[0] - self._row("PRAGMA freelist_count")[0]) * PAGE_BYTES
 
     def get(self, key: str) -> str | None:
         """Returns a small fact that was stored under a key; ``None`` where there is none."""
-        row = self._reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self._row("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
     # -- spans ---------------------------------------------------------------------------------------------------
@@ -100,11 +97,8 @@ class StoreReader:
                 yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
-        ``zstandard.ZstdError`` where it is damaged."""
-        reader = self._reader()
-        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        return [] if no is None else contents(reader, no)
+        """See :func:`pandaeval_collector.store.chunks.contents`."""
+        return contents(self._reader(), trace_id)
 
     # -- decisions and results -----------------------------------------------------------------------------------
 
@@ -114,29 +108,25 @@ class StoreReader:
         query = f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
                     WHERE revision > 0 AND {numbers.BY_ID}"""  # noqa: S608
         rows = numbers.each_of(reader, query, trace_ids, numbers.blocks(reader))
-        return {trace_id: decided(row) for trace_id, *row in rows}
+        return {trace_id: _decided(*row) for trace_id, *row in rows}
 
     def decided_ids(self) -> set[bytes]:
         """The ids of all decided traces that the store remembers."""
-        return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
+        return {trace_id for (trace_id,) in self._rows("SELECT trace_id FROM traces")}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
         undecided trace."""
-        reader = self._reader()
-        number = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
+        number = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
+        row = self._row("SELECT digest, chunks FROM traces WHERE no = ?", number)
         return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
         """The newest result of each (unit, metric) of the given units."""
         reader = self._reader()
-        query = f"SELECT {_RESULT}, settled FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
-        newest: dict[tuple[str, str], ResultRow] = {}
-        for *fields, settled in numbers.each_of(reader, query, numbers.of_units(reader, units)):
-            row = newest[fields[1], fields[2]] = ResultRow(*fields)
-            row.settled = bool(settled)
-        return newest
+        query = f"SELECT {_RESULT} FROM results WHERE about IN ({{marks}}) ORDER BY seq"  # noqa: S608
+        rows = [ResultRow(*row) for row in numbers.each_of(reader, query, numbers.of_units(reader, units))]
+        return {(row.unit, row.metric): row for row in rows}
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
         """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
@@ -162,16 +152,11 @@ class StoreReader:
 
     def newest_seq(self) -> int:
         """The ``seq`` of the newest result; 0 when there is none."""
-        return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+        return int(self._row("SELECT coalesce(max(seq), 0) FROM results")[0])
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
         return groups(self._reader())
-
-    def failure_counts(self) -> list[tuple[str, str, int]]:
-        """Returns (id, severity, number of failures) of each group, in the same order."""
-        rows = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
-        return rows.fetchall()
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -214,10 +199,6 @@ class StoreReader:
             found[session_id][1].extend(checked_members([(session_id, *row)]))
         return found
 
-    def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
-        """Returns what one decided trace left behind for its session."""
-        return self.left_behind([trace_id]).get(trace_id)
-
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
         """Returns what decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
@@ -239,71 +220,25 @@ class StoreReader:
 
     def uncompared(self) -> list[str]:
         """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
-        rows = self._reader().execute(
-            """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
-               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
-        )
-        return [row[0] for row in rows]
+        query = """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
+                   WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"evidence":null'))"""
+        return [session_id for (session_id,) in self._rows(query)]
 
     def endings(self) -> list[str]:
         """Sessions that an application ended and that are not scored for good yet."""
-        return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
+        return [session_id for (session_id,) in self._rows("SELECT session_id FROM endings ORDER BY session_id")]
 
     def session_is_open(self, session_id: str) -> bool | None:
         """Whether a session waits to be scored for good; ``None`` for one that is not known."""
-        row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        row = self._row("SELECT open FROM sessions WHERE session_id = ?", session_id)
         return None if row is None else bool(row[0])
 
-    # -- what exporters read -------------------------------------------------------------------------------------
 
-    def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
-        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
-        Raises :class:`DamagedError` when the first of them cannot be read."""
-        rows = self._reader().execute(
-            "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (signal, seq, limit),
-        )
-        found: list[OutboxRow] = []
-        size = 0
-        for last, count, packed in rows:
-            try:
-                items = batch_items(count, packed)
-            except (zstandard.ZstdError, struct.error) as error:
-                if found:
-                    break
-                raise DamagedError(last, min(count, last - seq)) from error
-            numbered = enumerate(items, last - len(items) + 1)
-            found.extend(OutboxRow(signal, item, number) for number, item in numbered if number > seq)
-            size += sum(map(len, items))
-            if len(found) >= limit or size >= READ_BYTES:
-                break
-        rows.close()
-        return found[:limit]
-
-    def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
-        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
-        counted = self._reader().execute(
-            """SELECT coalesce(sum(min(items, seq - ?2)), 0)
-               FROM (SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3)""",
-            (signal, seq, most),
-        )
-        return int(counted.fetchone()[0])
-
-    def outbox_bytes(self) -> int:
-        """Bytes of all rows that are kept to be sent."""
-        return int(self._reader().execute("SELECT coalesce(sum(size), 0) FROM outbox").fetchone()[0])
-
-    def series(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
-        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
-        ``reader``: ``otlp`` or ``scrape``."""
-        return tally.page(self._reader(), reader, name, after, limit)
-
-    def series_names(self) -> Iterator[tuple[str, Attributes]]:
-        """Names and attributes of all score series."""
-        with self.scan() as reader:
-            for name, attributes in reader.execute("SELECT name, attributes FROM series"):
-                yield name, tally.attributes_of(attributes)
-
-    def labels(self) -> list[tuple[str, str]]:
-        """The label values that were admitted so far."""
-        return list(self._reader().execute("SELECT kind, value FROM labels"))
+def _decided(revision: int, final: int, packed: bytes, chunks: bytes, size: int) -> Decided:
+    """Reads what is remembered of a decided trace; a tombstone, which has no chunks, is final."""
+    ids, at = set(), 0
+    while at < len(packed):  # see :func:`pandaeval_collector.store.changes.pack_ids`
+        end = at + 1 + packed[at]
+        ids.add(packed[at + 1 : end])
+        at = end
+    return Decided(revision, frozenset(ids), tuple(orjson.loads(chunks)), size, bool(final) or not packed)

@@ -1,17 +1,13 @@
-"""The values that the store takes and returns."""
+"""The values that the store takes and returns; and the checksums of those rows that scores rest on or that are scores:
+spans (:mod:`chunks`), what a trace left behind for its session, and results. What is compressed has zstd's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import orjson
-
-from pandaeval_collector.store.consumed import Consumed
-from pandaeval_collector.store.failure_groups import FailureGroupRow
-from pandaeval_collector.store.run_rows import RunBatch
-from pandaeval_otel.assembly import Decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,54 +211,50 @@ class DrawnRow:
     probability: float
 
 
-@dataclass(slots=True)
-class WriteSet:
-    """All that one decision changes, committed in one transaction."""
-
-    traces: list[DecidedTrace] = field(default_factory=list)
-    results: list[ResultRow] = field(default_factory=list)
-    judged: list[JudgedRow] = field(default_factory=list)
-    session_traces: list[SessionTraceRow] = field(default_factory=list)
-    responses: list[ResponseRow] = field(default_factory=list)
-    moved: list[bytes] = field(default_factory=list)
-    """Traces that belong to no session any more."""
-    touched: set[str] = field(default_factory=set)
-    closed: set[str] = field(default_factory=set)
-    elsewhere: set[str] = field(default_factory=set)
-    """Sessions that another collector scores: they have a name here, and are open only where they were."""
-    strangers: dict[bytes, str] = field(default_factory=dict)
-    """Traces that other collectors decided, with the digests of their evidence."""
-    contents: dict[bytes, bytes] = field(default_factory=dict)
-    """The contents of :attr:`strangers` that were sent along, as they are kept."""
-    endings: list[str] = field(default_factory=list)
-    """Sessions that an application ended."""
-    read: list[Consumed] = field(default_factory=list)
-    """How far the topic of members was read that came with these changes."""
-    outbox: list[OutboxBatch] = field(default_factory=list)
-    series: list[SeriesRow] = field(default_factory=list)
-    labels: list[tuple[str, str]] = field(default_factory=list)
-    jobs: list[JobRow] = field(default_factory=list)
-    ended: list[JobEnd] = field(default_factory=list)
-    listed: list[ListedRow] = field(default_factory=list)
-    runs: list[RunBatch] = field(default_factory=list)
-    failures: list[FailureGroupRow] = field(default_factory=list)
+MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
+"""The columns that :func:`checked_members` reads, behind the session's id."""
+FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
+"""The columns of :data:`MEMBER` without answers."""
 
 
-def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Packs span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
-    sizes = {*map(len, ids)}
-    if len(sizes) == 1:  # most traces have no logs, and there are many
-        size = bytes(sizes)
-        return size + size.join(sorted(ids))
-    return b"".join(bytes((len(item),)) + item for item in sorted(ids))
+class DamagedRowError(sqlite3.DataError):
+    """A row is not as it was stored."""
 
 
-def decided(row: Sequence[Any]) -> Decided:
-    """Reads what is remembered of a decided trace from its row; a tombstone, which has no chunks, is final."""
-    revision, final, packed, chunks, size = row
-    ids, at = set(), 0
-    while at < len(packed):  # see :func:`pack_ids`
-        end = at + 1 + packed[at]
-        ids.add(packed[at + 1 : end])
-        at = end
-    return Decided(revision, frozenset(ids), tuple(orjson.loads(chunks)), size, bool(final) or not packed)
+def row_sum(fields: Sequence[object], content: bytes) -> int:
+    """Computes the checksum of some fields and the content of a row."""
+    return zlib.crc32(content, zlib.crc32(ascii(fields).encode()))
+
+
+def member_sums(row: SessionTraceRow) -> tuple[int, int]:
+    """Computes the checksums of a member's facts and of its answer."""
+    return row_sum([row.trace_id, row.start_ns, row.end_ns], row.body), row_sum([row.trace_id], row.answer)
+
+
+def checksum_of(row: ResultRow) -> int:
+    """Computes the checksum of a result, its place among all results included; -1 where the row cannot be one that was
+    stored."""
+    if type(row.body) is not bytes:
+        return -1
+    return row_sum([row.seq, row.id, row.unit, row.metric, row.revision], row.body)
+
+
+def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
+    """Reads members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was
+    damaged: no session is scored without it, nor a trace that is compared with it."""
+    for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
+        try:
+            read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
+            facts, said = member_sums(read)
+        except (TypeError, ValueError):  # of another type than what was stored
+            facts, said = -1, -1
+        if facts != body_sum or (answer_sum is not None and said != answer_sum):
+            raise DamagedRowError(
+                f"what trace {hex_of(trace_id)} left for its session was damaged on disk: its checksum differs"
+            )
+        yield read
+
+
+def hex_of(trace_id: object) -> str:
+    """Writes what stands in the place of a trace's id, which may be damaged."""
+    return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

@@ -1,4 +1,5 @@
-"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
+"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found; and the
+schedules that start runs.
 
 A run is ``queued``, ``running``, ``done`` or ``cancelled``, or ``standing``: it goes on beside live judging. Each of
 its traces (an item) is ``pending``, ``done`` or ``failed``. The results of a batch and the states of its items are one
@@ -7,22 +8,95 @@ transaction: a crash repeats a batch, and no item is lost or has two results.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import astuple, dataclass
+from typing import Any
 
-from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.run_rows import ENDED, MOST_WAITING, RUN, FullError, KeyTakenError, RunBatch, RunRow
-from pandaeval_collector.store.run_tables import RunReads, add, insert
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.listed import Wanted, conditions
+from pandaeval_collector.store.table import Table
+
+_ENDED = "('done', 'cancelled')"
+MOST_WAITING = 100
+"""Most runs that may be queued, and most schedules that may be kept."""
+_PAGE = 2000
+"""Traces that are looked through in one read when a run is planned."""
 
 
-class RunTable(RunReads):
-    """The runs of one store. Reading is safe from any thread, writing happens on the store's writer."""
+class FullError(UserError):
+    """There are as many runs or schedules as there may be."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
-        super().__init__(reader)
-        self._writer, self._clock = writer, clock
+
+class KeyTakenError(ValueError):
+    """The idempotency key was used for another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as it is stored. Times are Unix seconds of the store's calendar; ``total``, ``done``, ``failed``: of its
+    traces; ``calls``, ``tokens``, ``cost_usd``: of judges; ``body``: what was asked for."""
+
+    no: int
+    id: str
+    schedule: str
+    state: str
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    upto: int
+    planned: int
+    total: int
+    done: int
+    failed: int
+    calls: int
+    tokens: int
+    cost_usd: float
+    error: str
+    body: bytes
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "cancelled")
+
+
+_RUN = ", ".join(RunRow.__dataclass_fields__)
+
+
+@dataclass(slots=True)
+class RunResult:
+    """A result of a run. ``about``: the number of the trace, or that of the session below zero; ``by``: version of the
+    metric, and judge or embedder; ``body``: its JSON object."""
+
+    about: int
+    metric: str
+    outcome: str
+    score: float | None
+    success: bool | None
+    cost_usd: float
+    by: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class RunBatch:
+    """The outcome of a batch of a run. ``items``: each trace, and why it failed (empty: it did not); ``beside``: those
+    that were not chosen before, each with the number of its session (of a run that stands beside live judging)."""
+
+    run: int
+    items: Sequence[tuple[int, str]]
+    results: Sequence[RunResult]
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    beside: Sequence[tuple[int, int]] = ()
+
+
+class RunTable(Table):
+    """The runs of one store."""
 
     # -- asked for -----------------------------------------------------------------------------------------------
 
@@ -32,14 +106,14 @@ class RunTable(RunReads):
         else, :class:`FullError` where too many wait already."""
 
         def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
-            row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
+            row = connection.execute(f"SELECT {_RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
             if row is None:
                 # Schedules' runs do not count: each has one at a time.
                 query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
                 (waiting,) = connection.execute(query).fetchone()
                 if waiting >= MOST_WAITING:
                     raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")
-                return insert(connection, body, self._clock.calendar(), key=key), True
+                return queued(connection, body, self._clock.calendar(), key=key), True
             if bytes(row[-1]) != body:
                 raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
             return RunRow(*row), False
@@ -58,7 +132,7 @@ class RunTable(RunReads):
             if key is None:
                 return None
             row = connection.execute("SELECT no FROM runs WHERE key = ?", (key,)).fetchone()
-            no = int(row[0]) if row is not None else insert(connection, body, now, key=key).no
+            no = int(row[0]) if row is not None else queued(connection, body, now, key=key).no
             connection.execute(
                 """UPDATE runs SET state = 'standing', started_at = coalesce(started_at, ?), ended_at = NULL,
                    planned = upto, body = ? WHERE no = ?""",
@@ -82,16 +156,17 @@ class RunTable(RunReads):
 
         def work(connection: sqlite3.Connection) -> bool:
             row = connection.execute(
-                f"SELECT no, total - done, planned < upto FROM runs WHERE id = ? AND state IN {ENDED}",  # noqa: S608
+                f"""SELECT no FROM runs WHERE id = ? AND state IN {_ENDED}
+                    AND (total != done OR planned < upto)""",  # noqa: S608
                 (id_,),
             ).fetchone()
-            if row is None or not (row[1] or row[2]):
+            if row is None:
                 return False
             connection.execute(
-                "UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", (row[0],)
+                "UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row
             )
             connection.execute(
-                "UPDATE runs SET state = 'queued', failed = 0, ended_at = NULL, error = '' WHERE no = ?", (row[0],)
+                "UPDATE runs SET state = 'queued', failed = 0, ended_at = NULL, error = '' WHERE no = ?", row
             )
             return True
 
@@ -121,24 +196,277 @@ class RunTable(RunReads):
         other traces of these sessions that there were when the run was asked for."""
 
         def work(connection: sqlite3.Connection) -> None:
-            added = connection.executemany(
-                "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
-                [(no, trace, session) for trace, session in items],
-            ).rowcount
-            if sessions:
-                added = max(0, added) + sum(
-                    connection.execute(
-                        """INSERT OR IGNORE INTO run_items (run, no, grp, state)
-                           SELECT ?, no, session, 'pending' FROM listed
-                           WHERE session = ? AND no > 0 AND no <= (SELECT upto FROM runs WHERE no = ?)""",
-                        (no, session, no),
-                    ).rowcount
-                    for session in {session for _, session in items if session}
+            _add_items(connection, no, items)
+            for session in {session for _, session in items if sessions and session}:
+                others = connection.execute(
+                    """SELECT no, session FROM listed
+                       WHERE session = ? AND no > 0 AND no <= (SELECT upto FROM runs WHERE no = ?)""",
+                    (session, no),
                 )
-            connection.execute("UPDATE runs SET total = total + ?, planned = ? WHERE no = ?", (max(0, added), upto, no))
+                _add_items(connection, no, others.fetchall())
+            connection.execute("UPDATE runs SET planned = ? WHERE no = ?", (upto, no))
 
         return self._writer.submit(work)
 
     def add(self, batch: RunBatch) -> Future[None]:
         """Files a batch, with what it cost."""
         return self._writer.submit(lambda connection: add(connection, [batch]))
+
+    def next(self) -> RunRow | None:
+        """Returns the run to go on with: one that is running, else the oldest that is queued."""
+        return self._first("state = 'running' ORDER BY no") or self._first("state = 'queued' ORDER BY no")
+
+    def chosen(
+        self, wanted: Wanted, after: int, upto: int, decided: tuple[float, float] | None = None
+    ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
+        """Returns a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
+        session), and the number up to which all were looked at. ``decided``: in this time of the calendar. Blocks."""
+        where, values = conditions(wanted)
+        if decided is not None:
+            where.append("t.decided_at > ? AND t.decided_at <= ?")
+            values += decided
+        among = " AND ".join(["l.no > ?", "l.no <= ?", *where])
+        page = "SELECT no FROM listed WHERE no > ? AND no <= ? ORDER BY no LIMIT ?"
+        (last,) = self._row(f"SELECT max(no) FROM ({page})", after, upto, _PAGE)  # noqa: S608
+        if last is None:
+            return [], upto
+        rows = self._rows(
+            f"""SELECT l.no, l.session, t.trace_id, s.session_id FROM listed AS l JOIN traces AS t ON t.no = l.no
+                LEFT JOIN sessions AS s ON s.no = l.session WHERE {among} ORDER BY l.no""",  # noqa: S608
+            *(after, last, *values),
+        )
+        return rows, int(last)
+
+    def pending(self, no: int, limit: int) -> list[tuple[int, int]]:
+        """Returns about ``limit`` items (trace, session) that a run has yet to do; all of a session come together."""
+        query = "SELECT no, grp FROM run_items WHERE run = ? AND state = 'pending'"
+        rows: list[tuple[int, int]] = self._rows(f"{query} ORDER BY grp, no LIMIT ?", no, limit + 1)
+        if len(rows) <= limit or not rows[-1][1]:
+            return rows[:limit]
+        last = rows[-1][1]
+        whole = [row for row in rows if row[1] != last]
+        return whole or self._rows(f"{query} AND grp = ? ORDER BY no", no, last)
+
+    # -- looked at -----------------------------------------------------------------------------------------------
+
+    def find(self, id_: str) -> RunRow | None:
+        """Looks up a run by its id."""
+        return self._first("id = ?", id_)
+
+    def ids_from(self, prefix: str, most: int = 5) -> list[str]:
+        """Returns at most ``most`` ids of runs that begin with a prefix."""
+        query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
+        return [id_ for (id_,) in self._rows(query, prefix, prefix + chr(0x10FFFF), most)]
+
+    def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
+        """Returns runs, newest first. ``before``: the number at which the last page ended."""
+        query = f"SELECT {_RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?"  # noqa: S608
+        return [RunRow(*row) for row in self._rows(query, 1 << 62 if before is None else before, limit)]
+
+    def _first(self, where: str, *values: object) -> RunRow | None:
+        row = self._row(f"SELECT {_RUN} FROM runs WHERE {where} LIMIT 1", *values)  # noqa: S608
+        return None if row is None else RunRow(*row)
+
+    def placed(self, trace_id: bytes) -> tuple[int, int] | None:
+        """The number of a listed trace, and that of its session (0: none)."""
+        no = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
+        placed: tuple[int, int] | None = self._row("SELECT no, session FROM listed WHERE no = ?", no)
+        return placed
+
+    def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
+        """Returns (trace id, why) of a run's items in a state."""
+        return self._rows(
+            """SELECT lower(hex(trace_id)), why FROM run_items JOIN traces ON traces.no = run_items.no
+               WHERE run = ? AND state = ? LIMIT ?""",
+            *(no, state, limit),
+        )
+
+    def results(
+        self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
+    ) -> tuple[list[bytes], int | None]:
+        """Returns a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
+        query = """SELECT body, seq FROM run_results WHERE run = ? AND seq > ? AND (? IS NULL OR metric = ?)
+                   ORDER BY seq LIMIT ?"""
+        rows = self._rows(query, no, after, metric, metric, limit + 1)
+        return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
+
+    def counts(self, no: int) -> dict[tuple[str, str], int]:
+        """Counts the results of a run by (metric, outcome)."""
+        query = "SELECT metric, outcome, count(*) FROM run_results WHERE run = ? GROUP BY metric, outcome"
+        return {(metric, outcome): count for metric, outcome, count in self._rows(query, no)}
+
+    def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
+        """Yields (metric, about, session, score, success, by) of one run and the last three of another, for each unit
+        and metric that both have a result of. ``second`` of ``None`` stands for the live results that stand. Reads as
+        it goes, on a connection of the calling thread."""
+        if second is None:
+            other = """json_extract(CAST(b.body AS TEXT), '$.score'), b.success,
+                       json_extract(CAST(b.body AS TEXT), '$.evaluator.version') || ' ' ||
+                       coalesce(json_extract(CAST(b.body AS TEXT), '$.evaluator.model'), '')"""
+            joined = """results AS b ON b.seq =
+                        (SELECT max(seq) FROM results AS r WHERE r.about = a.about AND r.metric = a.metric)"""
+        else:
+            other = "b.score, b.success, b.by"
+            joined = f"run_results AS b ON b.run = {int(second)} AND b.metric = a.metric AND b.about = a.about"
+        return self._reader().execute(
+            f"""SELECT a.metric, a.about, coalesce(i.grp, 0), a.score, a.success, a.by, {other}
+                FROM run_results AS a JOIN {joined}
+                LEFT JOIN run_items AS i ON i.run = a.run AND i.no = a.about
+                WHERE a.run = ? ORDER BY a.metric""",  # noqa: S608
+            (first,),
+        )
+
+    def body(self, no: int, metric: str, about: int) -> bytes | None:
+        """Returns the JSON object of one result of a run."""
+        row = self._row("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", *(no, metric, about))
+        return None if row is None else bytes(row[0])
+
+
+# What is written of evaluation runs within transactions of others.
+
+
+def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
+    """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
+    for batch in batches:
+        if batch.beside:
+            _add_items(connection, batch.run, batch.beside)
+        connection.executemany(
+            """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            [(batch.run, *astuple(each)) for each in batch.results],
+        )
+        changed = {"done": 0, "failed": 0}
+        for no, why in batch.items:
+            state = "failed" if why else "done"
+            changed[state] += connection.execute(
+                "UPDATE run_items SET state = ?, why = ? WHERE run = ? AND no = ? AND state = 'pending'",
+                (state, why, batch.run, no),
+            ).rowcount
+        connection.execute(
+            """UPDATE runs SET done = done + ?, failed = failed + ?, calls = calls + ?, tokens = tokens + ?,
+               cost_usd = cost_usd + ? WHERE no = ?""",
+            (changed["done"], changed["failed"], batch.calls, batch.tokens, batch.cost_usd, batch.run),
+        )
+
+
+def _add_items(connection: sqlite3.Connection, run: int, items: Iterable[tuple[int, int]]) -> None:
+    added = connection.executemany(
+        "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
+        [(run, trace, session) for trace, session in items],
+    ).rowcount
+    connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (max(0, added), run))
+
+
+def queued(
+    connection: sqlite3.Connection, body: bytes, now: float, key: str | None = None, schedule: str = ""
+) -> RunRow:
+    """Inserts a queued run over the traces that there are. ``now``: of the store's calendar."""
+    (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
+    row = connection.execute(
+        f"""INSERT INTO runs (id, key, schedule, state, created_at, upto, body) VALUES (?, ?, ?, 'queued', ?, ?, ?)
+            RETURNING {_RUN}""",  # noqa: S608
+        (secrets.token_hex(8), key, schedule, now, max(0, upto), body),
+    ).fetchone()
+    return RunRow(*row)
+
+
+def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
+    """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs; and
+    those of standing runs that are about deleted traces. Returns how many rows."""
+    gone = 0
+    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
+    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
+        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
+            gone += connection.execute(
+                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
+                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
+                (run, run, first, limit),
+            ).rowcount
+    for (no,) in connection.execute(
+        f"SELECT no FROM runs WHERE state IN {_ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
+        (before,),
+    ).fetchall():
+        for table, key in (("run_results", "seq"), ("run_items", "no")):
+            gone += connection.execute(
+                f"DELETE FROM {table} WHERE run = ? AND {key} IN (SELECT {key} FROM {table} WHERE run = ? LIMIT ?)",  # noqa: S608
+                (no, no, max(0, limit - gone)),
+            ).rowcount
+        if gone >= limit:
+            break
+        connection.execute("DELETE FROM runs WHERE no = ?", (no,))
+    return gone
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """A schedule. ``fired_at``: Unix seconds; ``seen``: up to when its runs cover decisions, by the store's
+    calendar."""
+
+    id: str
+    cron: str
+    paused: bool
+    created_at: float
+    fired_at: float
+    seen: float
+    body: bytes
+
+
+_SCHEDULE = ", ".join(ScheduleRow.__dataclass_fields__)
+
+
+class Schedules(Table):
+    """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
+
+    def all(self) -> list[ScheduleRow]:
+        """Returns all schedules, in order of creation."""
+        rows = self._rows(f"SELECT {_SCHEDULE} FROM schedules ORDER BY created_at, id")  # noqa: S608
+        return [ScheduleRow(id_, cron, bool(paused), *rest) for id_, cron, paused, *rest in rows]
+
+    def find(self, id_: str) -> ScheduleRow | None:
+        """The schedule of an id."""
+        return next((row for row in self.all() if row.id == id_), None)
+
+    def newest_run(self, id_: str) -> RunRow | None:
+        """Returns the run that a schedule started last."""
+        row = self._row(f"SELECT {_RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", id_)  # noqa: S608
+        return None if row is None else RunRow(*row)
+
+    def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
+        """Adds a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
+        :class:`FullError` where there are too many."""
+        row = ScheduleRow(secrets.token_hex(4), cron, False, now, now, self._clock.calendar(), body)
+
+        def work(connection: sqlite3.Connection) -> ScheduleRow:
+            (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
+            if kept >= MOST_WAITING:
+                raise FullError(f"there are {kept} schedules already: remove some")
+            connection.execute(
+                f"INSERT INTO schedules ({_SCHEDULE}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                astuple(row),
+            )
+            return row
+
+        return self._writer.submit(work)
+
+    def remove(self, id_: str) -> Future[int]:
+        """Deletes a schedule and keeps its runs. The future holds 0 where there was none."""
+        return self._writer.execute("DELETE FROM schedules WHERE id = ?", id_)
+
+    def pause(self, id_: str, paused: bool, now: float) -> Future[int]:
+        """Pauses a schedule or lets it go on: what came meanwhile is then in its next run, at its next time after
+        ``now``. The future holds 0 where there is no such schedule."""
+        statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
+        return self._writer.execute(statement, paused, paused, now, id_)
+
+    def fire(self, id_: str, body: bytes, now: float, until: float) -> Future[RunRow | None]:
+        """Queues a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
+        and notes that, in one transaction. ``body``: what is asked for. The future holds ``None`` for a schedule that
+        was removed."""
+
+        def work(connection: sqlite3.Connection) -> RunRow | None:
+            statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
+            if not connection.execute(statement, (now, until, id_)).rowcount:
+                return None
+            return queued(connection, body, until, schedule=id_)
+
+        return self._writer.submit(work)

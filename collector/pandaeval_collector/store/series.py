@@ -6,22 +6,32 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
+import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import orjson
 
 from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.rows import SeriesRow
-from pandaeval_collector.store.tally import OTHER, folded
+from pandaeval_collector.store.rows import SeriesRow, StoredSeries
+from pandaeval_collector.store.table import Table, insert
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
+OTHER = "__other__"
+_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
+"""Attributes that senders choose the values of."""
 
 
 class SeriesLabels:
@@ -155,8 +165,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Exemplar:
+class Exemplar(NamedTuple):
     """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
 
     value: float
@@ -220,20 +229,41 @@ class Increment:
         return found
 
 
+class _Batch:
+    """What a batch of results adds, by series."""
+
+    def __init__(self, labels: SeriesLabels) -> None:
+        self.found: dict[tuple[str, Attributes], Increment] = {}
+        self._labels = labels
+
+    def at(self, instrument: Instrument, attributes: Attributes) -> Increment:
+        key = (instrument.name, self._labels.within(instrument.name, attributes))
+        increment = self.found.get(key)
+        if increment is None:
+            increment = self.found[key] = Increment(instrument, key[1])
+        return increment
+
+    def judge(self, result: Result) -> None:
+        """Adds what a judged result took."""
+        asked = filled(
+            ("gen_ai.evaluation.name", bounded(result.metric)),
+            ("gen_ai.request.model", self._labels.admit("model", result.evaluator.model or "")),
+            ("pandaeval.outcome", result.outcome),
+        )
+        seconds = result.duration_ms / 1e3
+        self.at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
+        self.at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
+        self.at(JUDGE_COST, asked).observe(result.cost_usd, None)
+        if cached := result.cached_tokens:
+            self.at(JUDGE_CACHED, asked).observe(float(cached), None)
+
+
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
     """Returns what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
     ``first``: ids of those that no result for good came before, whatever their revision."""
-    found: dict[tuple[str, Attributes], Increment] = {}
-
-    def at(instrument: Instrument, attributes: Attributes) -> Increment:
-        key = (instrument.name, labels.within(instrument.name, attributes))
-        increment = found.get(key)
-        if increment is None:
-            increment = found[key] = Increment(instrument, key[1])
-        return increment
-
+    batch = _Batch(labels)
     alike: dict[tuple[str | bool | None, ...], tuple[Increment, Increment | None, bool]] = {}
     for result in results:
         unit = result.unit
@@ -241,82 +271,197 @@ def increments(
         key = (*about, result.outcome, result.why, result.success)
         series = alike.get(key)
         if series is None:
-            verdict = (result.outcome, result.why, _PASSED[result.success])
-            named = labels.named(*about, *verdict)
-            evaluations = at(EVALUATIONS, named)
-            scores = at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
+            named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
+            evaluations = batch.at(EVALUATIONS, named)
+            scores = batch.at(SCORE, labels.named(*about)) if result.outcome == "scored" else None
             series = alike[key] = evaluations, scores, evaluations.attributes != named
         evaluations, scores, is_folded = series
         labels.folded += is_folded
         evaluations.observe(1.0, result)
-        if scores is not None and result.score is not None and result.id not in counted:
+        is_new = result.id not in counted
+        if scores is not None and result.score is not None and is_new:
             scores.observe(result.score, result)
-        is_new = result.success is False and result.run_id is None and result.id not in counted
-        if is_new and (failure := failure_of(result)) is not None:
+        is_failure = result.success is False and result.run_id is None and is_new
+        if is_failure and (failure := failure_of(result)) is not None:
             attributes = filled(
                 ("pandaeval.failure.label", labels.admit("label", failure.label)),
                 ("pandaeval.failure.severity", result.failure_severity or failure.weight),
                 ("gen_ai.agent.name", labels.admit("agent", failure.agent)),
                 ("pandaeval.service", labels.admit("service", failure.service)),
             )
-            at(FAILURES, attributes).observe(1.0, result)
+            batch.at(FAILURES, attributes).observe(1.0, result)
         if result.revision > 1 and result.id not in first:
-            at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
+            batch.at(REVISIONS, labels.named(result.metric, unit.level, "", unit.service, "")).observe(1.0, result)
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
-            _observe_judge(result, labels, at)
-    return [increment for increment in found.values() if increment.count]
+            batch.judge(result)
+    return [increment for increment in batch.found.values() if increment.count]
 
 
 def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[Increment]:
     """Returns what results of a judge in the shadow add to its own series, each with the model. Their cost is counted
     as that of any judge."""
-    found: dict[tuple[str, Attributes], Increment] = {}
-
-    def at(instrument: Instrument, attributes: Attributes) -> Increment:
-        key = (instrument.name, labels.within(instrument.name, attributes))
-        return found.setdefault(key, Increment(instrument, key[1]))
-
+    batch = _Batch(labels)
     for result in results:
         unit = result.unit
         model = filled(("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")))
         about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
         named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
-        at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
+        batch.at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
         if result.outcome == "scored" and result.score is not None:
-            at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
+            batch.at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
         if result.tokens or result.duration_ms:
-            _observe_judge(result, labels, at)
-    return list(found.values())
+            batch.judge(result)
+    return list(batch.found.values())
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
     """Converts increments to rows of the store."""
     return [
         SeriesRow(
-            name=each.instrument.name,
-            attributes=orjson.dumps(each.attributes).decode(),
-            width=len(each.instrument.bounds) + 1,
-            count=each.count,
-            total=each.total,
-            buckets=each.buckets,
-            exemplars={
-                index: (found.value, found.trace_id, found.span_id, found.time_ns)
-                for index, found in each.exemplars.items()
-            },
+            each.instrument.name,
+            orjson.dumps(each.attributes).decode(),
+            len(each.instrument.bounds) + 1,
+            each.count,
+            each.total,
+            each.buckets,
+            {index: (e.value, e.trace_id, e.span_id, e.time_ns) for index, e in each.exemplars.items()},
         )
         for each in added
     ]
 
 
-def _observe_judge(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
-    asked = filled(
-        ("gen_ai.evaluation.name", bounded(result.metric)),
-        ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),
-        ("pandaeval.outcome", result.outcome),
+_ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
+"""Which column notes that a reader was shown a series as 0."""
+_MOVED_AT_ONCE = 200
+"""Series in one transaction: senders wait meanwhile."""
+
+
+class Tally(Table):
+    """The table of score series: increments are added, it is read in pages, and series are merged into others."""
+
+    def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
+        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
+        ``reader``: ``otlp`` or ``scrape``."""
+        rows = self._rows(
+            f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {_ZEROS[reader]}
+                FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
+            *(after, name, limit),
+        )
+        series = []
+        for key, _, attributes, start_ns, count, total, buckets, exemplars, zero_at in rows:
+            shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
+            counts = tuple(orjson.loads(buckets))
+            series.append(StoredSeries(key, name, attributes, start_ns, count, total, counts, shown, zero_at))
+        return series
+
+    def names(self) -> list[tuple[str, Attributes]]:
+        """Names and attributes of all score series."""
+        return [(name, attributes_of(written)) for name, written in self._rows("SELECT name, attributes FROM series")]
+
+    def labels(self) -> list[tuple[str, str]]:
+        """The label values that were admitted so far."""
+        return self._rows("SELECT kind, value FROM labels")
+
+    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
+        """Notes that a reader was shown these series as 0."""
+        column = _ZEROS[reader]
+        statement = f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL"  # noqa: S608
+        values = [(now, key) for key in keys]
+        return self._writer.submit(lambda connection: connection.executemany(statement, values).rowcount)
+
+    def bound(self, most: int) -> int:
+        """Makes series beyond ``most``, as many as another configuration may have left behind, part of those of
+        ``__other__``, the youngest first. Returns how many. Blocks."""
+        rows = self._rows("SELECT key, attributes FROM series ORDER BY start_ns, key")
+        ours = [key for key, written in rows if folded(attributes := attributes_of(written)) != attributes]
+        beyond = ours[most:]
+        return sum(
+            self._writer.submit(functools.partial(move, keys=beyond[at : at + _MOVED_AT_ONCE], renamed=folded)).result()
+            for at in range(0, len(beyond), _MOVED_AT_ONCE)
+        )
+
+
+def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
+    """Adds increments to the series. Takes time in proportion to the increments, not to the table."""
+    keys = [key_of(row.name, row.attributes) for row in added]
+    standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
+    query = "SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})"
+    for key, count, total, buckets, exemplars in numbers.each_of(connection, query, set(keys)):
+        standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
+    by_key = dict(zip(keys, added, strict=True))
+    for key, row in zip(keys, added, strict=True):
+        count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
+        for index, number in row.buckets.items():
+            buckets[index] += number
+        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+        standing[key] = count + row.count, total + row.total, buckets, exemplars
+    insert(
+        connection,
+        "series (key, name, attributes, start_ns, count, total, buckets, exemplars)",
+        [
+            (
+                key,
+                by_key[key].name,
+                by_key[key].attributes,
+                int(now * 1e9),
+                count,
+                total,
+                orjson.dumps(buckets).decode(),
+                orjson.dumps(exemplars).decode(),
+            )
+            for key, (count, total, buckets, exemplars) in standing.items()
+        ],
+        """ON CONFLICT (key) DO UPDATE SET count = excluded.count, total = excluded.total,
+           buckets = excluded.buckets, exemplars = excluded.exemplars""",
     )
-    seconds = result.duration_ms / 1e3
-    at(JUDGE_DURATION, asked).observe(seconds, result, seconds)
-    at(JUDGE_TOKENS, asked).observe(float(result.tokens), None)
-    at(JUDGE_COST, asked).observe(result.cost_usd, None)
-    if cached := result.cached_tokens:
-        at(JUDGE_CACHED, asked).observe(float(cached), None)
+
+
+def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
+    """Moves series to other attributes and adds them to what stands there; returns how many moved. Readers have seen
+    them, so none begins at 0 again. Memory is taken for one of them at a time."""
+    moved = 0
+    for key in keys:
+        row = connection.execute(
+            """SELECT name, attributes, start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape
+               FROM series WHERE key = ?""",
+            (key,),
+        ).fetchone()
+        if row is None or (after := renamed(before := attributes_of(row[1]))) == before:
+            continue
+        connection.execute("DELETE FROM series WHERE key = ?", (key,))
+        _join(connection, row[0], orjson.dumps(after).decode(), row[2:])
+        moved += 1
+    return moved
+
+
+def folded(attributes: Attributes) -> Attributes:
+    """Returns the attributes with ``__other__`` in place of every value that senders choose."""
+    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
+
+
+def attributes_of(written: str) -> Attributes:
+    """Reads the attributes of a series from its row."""
+    return tuple((str(name), str(value)) for name, value in orjson.loads(written))
+
+
+def key_of(name: str, attributes: str) -> str:
+    """Computes the key of a series."""
+    return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()
+
+
+def _join(connection: sqlite3.Connection, name: str, attributes: str, row: Sequence[Any]) -> None:
+    start_ns, count, total, buckets, exemplars, *zeros = row
+    key = key_of(name, attributes)
+    there = connection.execute(
+        "SELECT start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape FROM series WHERE key = ?", (key,)
+    ).fetchone()
+    if there is not None:
+        start_ns, count, total = min(start_ns, there[0]), count + there[1], total + there[2]
+        both = itertools.zip_longest(orjson.loads(there[3]), orjson.loads(buckets), fillvalue=0)
+        buckets = orjson.dumps([one + other for one, other in both]).decode()
+        exemplars = orjson.dumps(orjson.loads(exemplars) | orjson.loads(there[4])).decode()
+        zeros = [standing if standing is not None else own for standing, own in zip(there[5:], zeros, strict=True)]
+    connection.execute(
+        "INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (key, name, attributes, start_ns, count, total, buckets, exemplars, *zeros),
+    )

@@ -1,49 +1,75 @@
 """The store: acknowledged means committed, and a restart continues where the last process stopped.
 
-One thread writes (:mod:`writer`); readers have connections of their own. Only the index of open traces lives in memory;
-contents stay on disk until their trace is due.
+One thread writes (:mod:`commits`); readers have connections of their own. Only the index of open traces lives in
+memory; contents stay on disk until their trace is due.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import itertools
 import logging
+import operator
 import sqlite3
 import threading
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from pandaeval_collector.store import kept, outbox, tally
-from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.changes import apply
-from pandaeval_collector.store.chunks import StoreFullError, add_chunks, discard
+from pandaeval_collector.base.runtime.calls import Peer
+from pandaeval_collector.store import listed, people, runs
+from pandaeval_collector.store.changes import WriteSet, apply
+from pandaeval_collector.store.chunks import Kept, StoreFullError, add_chunks
 from pandaeval_collector.store.clock import KEY, StoreClock
-from pandaeval_collector.store.commits import Commits, newest_chunk, number_of
-from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create
+from pandaeval_collector.store.commits import Commits, Writer, keep_newest, newest_chunk, number_of
+from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
-from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.directory import Directory, StoreFiles
-from pandaeval_collector.store.forgetting import forget
-from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.judging import Spending, Verdicts
-from pandaeval_collector.store.listed import tag
+from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
+from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
+from pandaeval_collector.store.outbox import Outbox
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
-from pandaeval_collector.store.rescue import rescue
-from pandaeval_collector.store.responses import Seen
-from pandaeval_collector.store.rows import Chunk, ResultRow, WriteSet
-from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.schedules import Schedules
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.responses import BLOCK_BITS, Seen
+from pandaeval_collector.store.rows import Chunk, ResultRow
+from pandaeval_collector.store.runs import RunTable, Schedules
+from pandaeval_collector.store.series import Tally
+from pandaeval_collector.store.table import insert
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
+
+_VACUUM_PAGES = 256
+_DAYS = 62
+"""How many keys of spending are kept, of dollars and of tokens: a month."""
+_EXPIRE = (
+    """DELETE FROM members WHERE session = 0 AND no IN
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
+        AND EXISTS (SELECT 1 FROM members WHERE members.no = traces.no AND session = 0) LIMIT :limit)""",
+    """DELETE FROM members WHERE no IN
+       (SELECT members.no FROM sessions JOIN members ON session = sessions.no
+        WHERE open = 0 AND touched_at < :old LIMIT :limit)""",
+    """DELETE FROM sessions WHERE no IN
+       (SELECT no FROM sessions WHERE open = 0 AND touched_at < :old
+        AND NOT EXISTS (SELECT 1 FROM members WHERE session = sessions.no) LIMIT :limit)""",
+    """DELETE FROM traces WHERE no IN
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
+        AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT :limit)""",
+    # What is about traces and sessions that are deleted: those with numbers below all that are left.
+    f"""DELETE FROM responses WHERE (block, continued, digest, no) IN
+        (SELECT block, continued, digest, no FROM responses
+         WHERE block < coalesce((SELECT min(no) >> {BLOCK_BITS} FROM traces), 1 << 60) LIMIT :limit)""",  # noqa: S608
+    """DELETE FROM listed WHERE no IN (SELECT no FROM listed
+       WHERE no > 0 AND no < coalesce((SELECT min(no) FROM traces), 1 << 60) LIMIT :limit)""",
+    """DELETE FROM listed WHERE no IN (SELECT no FROM listed
+       WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT :limit)""",
+)
+"""Statements that delete what is older than the retention, a limited number of rows each: senders wait meanwhile."""
 
 
 class Store:
@@ -61,35 +87,18 @@ class Store:
         self.path, self.max_bytes, self.clock = path, max_bytes, clock or StoreClock()
         self._file, self._durability = path / FILE_NAME, durability
         self._directory = Directory(path)
-        try:
+        self._decided, self._responses = Seen(), Seen()
+        with ExitStack() as undone:
+            undone.callback(self._directory.close)
             self.was_damaged = create(self._file, durability)
             self._directory.sync()
-            self._decided, self._responses = Seen(), Seen()
             self.reads = StoreReader(path, self._responses)
+            undone.callback(self.reads.close)
             self._size = self.reads.used_bytes()
-            self._open()
-        except BaseException:
-            self._directory.close()
-            raise
-        self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
-        self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
-        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
-        self._made_anew: Directory | None = None
-        reader = self.reads.connection
-        self.jobs = Jobs(self._writer, reader, self.clock)
-        self.verdicts = Verdicts(self._writer, reader, self.clock)
-        self.spending = Spending(self._writer, reader)
-        self.people = People(self._writer, reader)
-        self.runs = RunTable(self._writer, reader, self.clock)
-        self.schedules = Schedules(self._writer, reader, self.clock)
-        self.consumed = ConsumedTables(self._writer, reader)
-        self.members_read = ConsumedMembers(self._writer, reader)
-
-    def _open(self) -> None:
-        # This connection reads at once and is idle from then on. It has all files of the store open, whatever becomes
-        # of their names.
-        self._first = connect(self._file, self._durability)
-        try:
+            # This connection reads at once and is idle from then on. It has all files of the store open, whatever
+            # becomes of their names.
+            self._first = connect(self._file, self._durability)
+            undone.callback(self._first.close)
             number_of(self._first)
             self._place = StoreFiles(self._directory, self._file)
             self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
@@ -106,12 +115,19 @@ class Store:
                 self._commits,
             )
             self._writer.start()
-            if is_new:
-                self.keep_time()
-        except BaseException:
-            self.reads.close()
-            self._first.close()
-            raise
+            undone.pop_all()
+        self.missing, self.require, self.waiting = self._commits.missing, self._place.require, self._writer.waiting
+        if is_new:
+            self.keep_time()
+        self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
+        self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
+        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
+        self._made_anew: Directory | None = None
+        tables = self.reads.connection, self._writer, self.clock
+        self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
+        self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
+        self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
+        self.tally, self.outbox, self.kept = Tally(*tables), Outbox(*tables), Kept(*tables)
 
     # -- spans ---------------------------------------------------------------------------------------------------
 
@@ -150,7 +166,12 @@ class Store:
 
     def discard(self, ids: Sequence[int]) -> Future[None]:
         """Deletes chunks that brought nothing new to a decided trace."""
-        return self._writer.submit(lambda connection: discard(connection, ids))
+
+        def work(connection: sqlite3.Connection) -> None:
+            keep_newest(connection)
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
+
+        return self._writer.submit(work)
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
@@ -171,35 +192,12 @@ class Store:
 
     def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
         """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
-        return self._writer.submit(lambda connection: tag(connection, pair, trace_ids))
+        return self._writer.submit(lambda connection: listed.tag(connection, pair, trace_ids))
 
     def forget_endings(self, session_ids: Sequence[str]) -> Future[int]:
         """Deletes the endings of sessions that are scored for good."""
         ended = orjson.dumps([*session_ids]).decode()
         return self._writer.execute("DELETE FROM endings WHERE session_id IN (SELECT value FROM json_each(?))", ended)
-
-    # -- what exporters were sent --------------------------------------------------------------------------------
-
-    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
-        """Notes that a reader was shown these series as 0."""
-        return self._writer.submit(lambda connection: tally.note_zeros(connection, reader, keys, now))
-
-    def bound_series(self, most: int) -> int:
-        """Brings the score series within bounds, see :func:`pandaeval_collector.store.tally.bound`."""
-        return tally.bound(self.reads.scan, self._writer, most)
-
-    def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
-        """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
-        old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
-        return self._writer.execute(f"DELETE FROM outbox WHERE seq IN ({old})", signal, seq, limit)  # noqa: S608
-
-    def drop_unsent(
-        self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
-    ) -> Future[Counter[tuple[str, str]]]:
-        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
-        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
-        how many unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
-        return self._writer.submit(lambda connection: outbox.drop_unsent(connection, before, excess_bytes, done, limit))
 
     # -- small facts, and upkeep ---------------------------------------------------------------------------------
 
@@ -210,17 +208,6 @@ class Store:
     def keep_time(self) -> Future[int]:
         """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
-
-    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
-        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
-        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
-        return kept.keep(self.reads.connection(), self._writer, now - late_window_s, now, wanted, limit)
-
-    def forget_kept(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
-        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
-        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
-        return self._writer.submit(lambda connection: kept.forget_kept(connection, now - retention_s, max_bytes, limit))
 
     def forget(
         self,
@@ -235,15 +222,47 @@ class Store:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
         tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
         of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
-        left to :meth:`keep` until ``retention_s`` is over. The future holds how many went of the kind that had most;
-        call again while it is ``limit``."""
-        return self._writer.submit(
-            lambda connection: forget(connection, now, late_window_s, retention_s, keep, limit, judged_s, unlisted_only)
-        )
+        left to :meth:`Kept.keep` until ``retention_s`` is over. The future holds how many went of the kind that had
+        most; call again while it is ``limit``."""
 
-    def waiting(self) -> int:
-        """Returns how many writes are queued."""
-        return self._writer.waiting()
+        def work(connection: sqlite3.Connection) -> int:
+            rows = connection.execute(
+                """SELECT trace_id, chunks, no FROM traces WHERE decided_at < ? AND size > 0
+                   AND (digest != '' OR decided_at < ?) AND NOT EXISTS
+                   (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+                   AND NOT (? AND decided_at >= ? AND EXISTS (SELECT 1 FROM listed WHERE listed.no = traces.no))
+                   ORDER BY decided_at LIMIT ?""",
+                (now - late_window_s, now - retention_s, unlisted_only, now - retention_s, limit),
+            ).fetchall()
+            rows = [row for row in rows if row[0] not in keep]
+            if rows:
+                keep_newest(connection)
+            connection.executemany(
+                "DELETE FROM chunks WHERE id = ?", [(chunk,) for _, chunks, _ in rows for chunk in orjson.loads(chunks)]
+            )
+            connection.executemany(
+                "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ?", [(row[2],) for row in rows]
+            )
+            old = now - retention_s
+            values = {"old": old, "limit": limit}
+            expired = [connection.execute(statement, values).rowcount for statement in _EXPIRE]
+            oldest = connection.execute(
+                "SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,)
+            )  # in order of age
+            results = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < old, oldest)]
+            connection.execute("DELETE FROM results WHERE seq <= ?", (results[-1] if results else 0,))
+            expired.append(len(results))
+            expired.append(listed.forget_pairs(connection, limit))
+            expired.append(people.forget(connection, now - judged_s, limit))
+            expired.append(runs.forget(connection, old, limit))
+            connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (old,))
+            connection.execute("DELETE FROM verdicts WHERE created_at < ?", (old,))
+            newest_days = "SELECT day FROM spending ORDER BY day DESC LIMIT ?"
+            connection.execute(f"DELETE FROM spending WHERE day NOT IN ({newest_days})", (_DAYS,))  # noqa: S608
+            _give_back_pages(connection)
+            return max(len(rows), *expired)
+
+        return self._writer.submit(work)
 
     def checkpoint(self) -> None:
         """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
@@ -251,12 +270,6 @@ class Store:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # -- whether it is well --------------------------------------------------------------------------------------
-
-    @property
-    def missing(self) -> str:
-        """What earlier processes committed and the store lacks, as a clause; empty if nothing is known to be
-        missing."""
-        return self._commits.missing
 
     @property
     def gone(self) -> str:
@@ -267,10 +280,6 @@ class Store:
     def failing(self) -> str:
         """Why the last transaction could not be written; empty after one that could."""
         return self._writer.failing
-
-    def require(self) -> None:
-        """Raises :class:`StoreGoneError` when it is known that files were taken away."""
-        self._place.require()
 
     def look(self) -> str:
         """Checks whether all files are at their paths; returns ``gone``, which stays once something was wrong. Blocks;
@@ -308,3 +317,86 @@ class Store:
         if self._made_anew is not None:
             self._made_anew.close()
         self._directory.close()
+
+
+def _give_back_pages(connection: sqlite3.Connection) -> None:
+    """Shrinks the file a little while more than a quarter of it is free: what a busy store frees it soon fills again,
+    and giving back a page means to write another one in its place. The pragma gives back one at each step, and
+    ``execute`` takes one step."""
+    free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))
+    for _ in range(min(free - pages // 4, _VACUUM_PAGES)):
+        connection.execute("PRAGMA incremental_vacuum(1)")
+
+
+# The store as the child processes of a collector have it: they read it themselves, and have the front write.
+
+
+_CALLS = {"spending.reserve", "spending.settle", "verdicts.keep"}
+JUDGE_WRITES = frozenset(
+    {
+        *_CALLS,
+        *(f"jobs.{name}" for name in ("lease", "lease_old", "put_back", "release_all")),
+        *("put", "runs.stand", "spending.settle_all"),
+    }
+)
+"""What the judge's process may have written, by the name of the store's method."""
+READER_WRITES = frozenset(
+    {
+        *_CALLS,
+        "people.keep_draws",
+        "people.put",
+        *(f"runs.{name}" for name in ("add", "begin", "cancel", "create", "end", "plan", "retry")),
+        *(f"schedules.{name}" for name in ("add", "fire", "pause", "remove")),
+    }
+)
+"""What the reader may have written."""
+
+
+def writing(store: Store, allowed: frozenset[str]) -> Callable[..., Awaitable[Any]]:
+    """Returns the front's handler of a child's requests to write; the child may ask for what ``allowed`` names."""
+
+    async def write(_: Any, name: str, arguments: Any, options: Any) -> Any:
+        if name not in allowed:
+            raise PermissionError(f"this process may not have {name} written")
+        return await asyncio.wrap_future(operator.attrgetter(name)(store)(*arguments, **options))
+
+    return write
+
+
+_TABLES = {
+    "jobs": Jobs,
+    "people": People,
+    "runs": RunTable,
+    "schedules": Schedules,
+    "spending": Spending,
+    "verdicts": Verdicts,
+}
+
+
+class AskedStore(Store):
+    """What stands in for the store in a child. ``writes``: what is asked of the front. On the event loop."""
+
+    def __init__(self, path: Path, clock: StoreClock, front: Peer, writes: frozenset[str]) -> None:
+        self.path, self.clock, self.reads = path, clock, StoreReader(path)
+        self._front, self._loop = front, asyncio.get_running_loop()
+        for name, table in _TABLES.items():
+            setattr(self, name, _AskedTable(name, table(self.reads.connection), writes, self._write))
+
+    def put(self, key: str, value: str) -> Future[Any]:
+        return self._write("put", key, value)
+
+    def _write(self, name: str, *arguments: Any, **options: Any) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(self._front.ask("write", name, arguments, options), self._loop)
+
+
+class _AskedTable:
+    """The tables of one subject: what is read is read here, and what writes is asked of the front, by its name."""
+
+    def __init__(self, name: str, reads: Any, writes: frozenset[str], write: Callable[..., Future[Any]]) -> None:
+        self._name, self._reads, self._writes, self._write = name, reads, writes, write
+
+    def __getattr__(self, name: str) -> Any:
+        asked = f"{self._name}.{name}"
+        if asked not in self._writes:
+            return getattr(self._reads, name)
+        return functools.partial(self._write, asked)

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange, verdict_change
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Reason, Rubric, Verdict
@@ -124,6 +124,51 @@ def _change(
     change = verdict_change(before, after, [run.session or run.unit for run in runs])
     assert change is not None
     return change
+
+
+# Is another way of judging the same runs nearer to people?
+#
+# Of runs that both judge rightly, or both wrongly, nothing is learnt. Of the others it is asked how many the new way
+# gets right: with a rate of one half the two are equally good. The interval is that of a rate by labels alone (Wilson's
+# with the effective number of sessions and Student's quantile), so that a handful of runs proves nothing: seven of
+# seven do, six of six do not.
+@dataclass(frozen=True, slots=True)
+class VerdictChange:
+    """A comparison of two ways of judging ``n`` labelled runs. ``before`` and ``after``: how many were judged as people
+    do; ``differ``: on how many only one way was right. ``low`` to ``high``: 95 % interval of the gain in that share;
+    ``None`` where it cannot be told."""
+
+    n: int
+    before: int
+    after: int
+    differ: int
+    low: float | None
+    high: float | None
+
+    @property
+    def gain(self) -> float:
+        return (self.after - self.before) / self.n
+
+    @property
+    def proven(self) -> bool:
+        """Whether the new way is credibly better."""
+        return self.low is not None and self.low > 0.0
+
+
+def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange | None:
+    """Compares two ways of judging. ``before``, ``after``: by run, whether it was judged as people do; ``clusters``:
+    its session. Returns ``None`` without a run."""
+    n = len(before)
+    if not n:
+        return None
+    apart = [at for at in range(n) if before[at] != after[at]]
+    found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)
+    if len(apart) < 2:
+        return found
+    better = [float(after[at]) for at in apart]
+    rate = label_rate(Labelled.of(better, better, None, [clusters[at] for at in apart]))
+    low, high = ((2.0 * end - 1.0) * len(apart) / n for end in (rate.low, rate.high))
+    return VerdictChange(n, found.before, found.after, len(apart), low, high)
 
 
 # The question by which a judge's model proposes guidelines: what would have made it say what people say?

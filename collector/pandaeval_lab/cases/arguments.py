@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, groupby, permutations, product
 from typing import Any
 
-from pandaeval_collector.analysis.stats.tools import best_matching, common_order, tool_selection_f1
+from pandaeval_collector.analysis.stats.tools import common_order, tool_selection_f1
 from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_lab.cases.best_matching import best_matching
 from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 

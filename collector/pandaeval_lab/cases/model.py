@@ -30,7 +30,7 @@ def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked_pattern(pattern: str) -> str:
-    from pandaeval_lab.cases.patterns import PatternError, compiled
+    from pandaeval_lab.cases.schemas import PatternError, compiled
 
     try:
         compiled(pattern)

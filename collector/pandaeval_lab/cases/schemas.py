@@ -1,7 +1,8 @@
 """Values against JSON schemas: arguments against that of their tool, answers against that of their case.
 
-A schema may come from a trace, which anybody may have written: its expressions are searched in linear time
-(:mod:`pandaeval_lab.cases.patterns`), and nothing that it refers to is fetched.
+A schema may come from a trace, which anybody may have written: nothing that it refers to is fetched, and its
+expressions are searched in linear time. Python's own engine may take longer than anybody waits for 60 characters,
+holds the interpreter meanwhile, and no deadline ends it. RE2 refuses to compile what it cannot search in linear time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
+import re2
 from jsonschema import SchemaError, ValidationError
 from jsonschema._utils import uniq
 from jsonschema.protocols import Validator
@@ -19,7 +21,28 @@ from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from pandaeval_lab.cases.patterns import PatternError, compiled
+_CURE = (
+    "patterns are RE2's (https://github.com/google/re2/wiki/Syntax): no lookaround, no backreference, \\z for the end "
+    "of the text, at most 1,000 repetitions"
+)
+
+
+class PatternError(ValueError):
+    """A pattern cannot be searched for; the text says why, and what could be."""
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """Returns the pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        told = error.args[0] if error.args else ""
+        said = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        raise PatternError(f"{said}: {_CURE}") from error
+
 
 MOST = 10
 _MOST_STEPS = 100_000

@@ -10,8 +10,7 @@ import orjson
 
 from pandaeval_lab.cases.arguments import same
 from pandaeval_lab.cases.model import OutputFormat
-from pandaeval_lab.cases.patterns import compiled
-from pandaeval_lab.cases.schemas import schema_errors
+from pandaeval_lab.cases.schemas import compiled, schema_errors
 from pandaeval_lab.cases.trial import EXIT_CODE, PLAN, Trial
 from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 

@@ -13,7 +13,6 @@ from typing import Any
 import typer
 import yaml
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.cli._run_options import RunFormat
@@ -22,8 +21,6 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.anew import Forgetful
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
-from pandaeval_collector.labels.calibration import word_of_most
-from pandaeval_collector.labels.files import read_labels
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.judging_files import WrittenGuideline
 from pandaeval_collector.scoring.registry import registry
@@ -32,6 +29,7 @@ from pandaeval_lab.alignment.align import (
     JudgedUnit,
     LabelledRun,
     TriedGuideline,
+    VerdictChange,
     disagreements,
     plain,
     proposing_rubric,
@@ -44,6 +42,8 @@ from pandaeval_lab.cli._run_source import RunSource
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.judge_check import METRIC, CheckRun, Sheet, planned, sheet
+from pandaeval_lab.labels.calibration import word_of_most
+from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _DRILLED = ("claim", "value")

@@ -11,8 +11,7 @@ from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.store.failures import RootCause
-from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_collector.store.failures import RootCause, at_least
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
 

@@ -22,8 +22,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.store.failures import RootCause
-from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_collector.store.failures import RootCause, at_least
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.passk.attempts import CaseTrials, slim, trials

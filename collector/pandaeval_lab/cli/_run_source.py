@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import Listed
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.finding import Finder, Listed
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import BadLine, Request
 
@@ -23,8 +23,6 @@ _PAGE = 200
 """Traces that are read at once from a store."""
 READ_LIMIT_S = 120.0
 """Time limit of reading one page: only the caller waits for it."""
-_NAMED = 2
-"""How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
 _STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
@@ -35,11 +33,6 @@ class RunSource:
 
     files: Annotated[list[str] | None, typer.Argument(help=_FILES)] = None
     store: Annotated[Path | None, typer.Option(metavar="FOLDER", help=_STORE)] = None
-
-    def __str__(self) -> str:
-        names = self.files or [f"store {self.store}"]
-        more = len(names) - _NAMED
-        return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def requests(self) -> Iterator[Request | BadLine]:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""

@@ -75,7 +75,7 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
 def _tidy(store: Store) -> None:
     """Compresses the spans of agents' traces, and deletes those of all others."""
     now = store.clock.calendar() + 1.0
-    while store.keep(0.0, now):
+    while store.kept.keep(0.0, now):
         pass
     while store.forget(0.0, _FOR_EVER_S, now, limit=_LIMIT, judged_s=_FOR_EVER_S).result() >= _LIMIT:
         pass

@@ -14,9 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, over_http
 from pandaeval_collector.config import Config

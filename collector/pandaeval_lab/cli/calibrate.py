@@ -10,16 +10,16 @@ import typer
 from rich.text import Text
 
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
-from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.labels import calibration
-from pandaeval_collector.labels.calibration import Calibration, Calibrations, from_lines, from_store
-from pandaeval_collector.labels.files import read_labels
 from pandaeval_lab.cli._names import metric_names
+from pandaeval_lab.labels import calibration
+from pandaeval_lab.labels.calibration import Calibration, Calibrations, from_lines, from_store
+from pandaeval_lab.labels.files import read_labels
+from pandaeval_lab.labels.judge_agreement import AgreementEstimate, AnnotatorAgreement
 
 
 def calibrate(

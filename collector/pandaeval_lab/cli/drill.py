@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
@@ -17,7 +17,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
+from pandaeval_collector.cli._output import console, many, output_file, progress, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import close_rules
@@ -34,7 +34,6 @@ from pandaeval_lab.drill.fault import faults as all_faults
 from pandaeval_lab.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_lab.drill.tally import NoticedLess, drops
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.drill import fault_rows, interval, judged_rows, page, percent
 
 
 @run_source
@@ -66,8 +65,8 @@ def drill(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     format_: Annotated[
-        Literal["table", "json", "junit", "html"],
-        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
+        Literal["table", "json", "junit"],
+        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI."),
     ] = "table",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
@@ -89,7 +88,7 @@ def drill(
     with (
         TraceFiles(close_rules(settings)) as files,
         progress(console(stderr=True), "drilling") as on_done,
-        OutputFile(output) as target,
+        output_file(output) as target,
     ):
         files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
@@ -101,8 +100,6 @@ def drill(
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
             write_lines([tally.to_dict()], target)
-        elif format_ == "html":
-            target.write(page(tally.to_dict(), str(source)))
         elif format_ == "junit":
             write_drill_junit(tally.to_dict(), worse, target)
         else:
@@ -145,10 +142,6 @@ def _price(expected: DrillForecast, wanted: int, budget: float, dry: bool) -> st
     return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"
 
 
-_TO = " … "
-"""Between the ends of an interval."""
-
-
 def baseline_of(path: Path) -> dict[str, Any]:
     """Reads the faults' figures from the JSON of an earlier drill. Raises ``UserError``."""
     try:
@@ -166,8 +159,8 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
     runs = f"{figures['good']:,} runs that look good, of {figures['runs']:,} read"
     on.print(f"{many(planted, 'fault')}, each in a copy of one of {runs}")
     columns = ("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by")
-    on.print(table(columns, fault_rows(faults, _TO, 3), on=on))
-    flagged = [(name, each["n"], percent(each), interval(each, _TO)) for name, each in figures["untouched"].items()]
+    on.print(table(columns, _fault_rows(faults), on=on))
+    flagged = [(name, each["n"], _percent(each), _interval(each)) for name, each in figures["untouched"].items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
     if "judge" in figures:
         _print_judge(figures["judge"], on)
@@ -182,8 +175,8 @@ def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
     cost = f", US$ {figures['cost_usd']:.4f}" if figures["cost_usd"] else ""
     title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
     columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
-    on.print(table(columns, judged_rows(figures["metrics"], _TO), on=on, title=title))
-    shares = [(name, percent(share), interval(share, _TO)) for name, share in figures["noticed"].items()]
+    on.print(table(columns, _judged_rows(figures["metrics"]), on=on, title=title))
+    shares = [(name, _percent(share), _interval(share)) for name, share in figures["noticed"].items()]
     on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
     if figures["not_judged"]:
         on.print(f"{many(figures['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
@@ -193,14 +186,14 @@ def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], 
     """Writes a JUnit test case for each fault: it fails where a metric notices credibly less than before, and is
     skipped where no run could have the fault."""
     cases = []
-    for row, (name, each) in zip(fault_rows(figures["faults"], _TO, 3), figures["faults"].items(), strict=True):
+    for row, (name, each) in zip(_fault_rows(figures["faults"]), figures["faults"].items(), strict=True):
         case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
         if drops := [drop.told for drop in worse if drop.fault == name]:
             SubElement(case, "failure", message=for_xml("; ".join(drops)), type="noticed less")
         elif not each["n"]:
             SubElement(case, "skipped", message=for_xml(_why(each)))
         else:
-            share = f"{percent(each['noticed'])} ({interval(each['noticed'], _TO)}) of {each['n']}"
+            share = f"{_percent(each['noticed'])} ({_interval(each['noticed'])}) of {each['n']}"
             SubElement(case, "system-out").text = for_xml(f"noticed {share}: {row[-1]}")
         cases.append(case)
     write_suites(target, {"drill": cases})
@@ -209,3 +202,28 @@ def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], 
 def _why(each: Mapping[str, Any]) -> str:
     commonest = [*each["not_applicable"].items()][:2]
     return "; ".join(f"{why} ({count:,})" for why, count in commonest) or "no run looked good"
+
+
+def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yields a row of figures on each fault, with three of the metrics that noticed it."""
+    for name, each in faults.items():
+        by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
+        shares = (_percent(each[key]) for key in ("noticed", "could_not_tell", "blamed"))
+        yield name, each["family"], f"{each['n']:,}", _percent(each["right"]), _interval(each["right"]), *shares, by
+
+
+def _judged_rows(metrics: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yields a row of figures on each judged metric."""
+    for name, each in metrics.items():
+        shares = (
+            shown for key in ("noticed", "lower", "alarms") for shown in (_percent(each[key]), _interval(each[key]))
+        )
+        yield name, f"{each['noticed']['n']:,}", *shares, f"{each['not_judged']:,}"
+
+
+def _percent(share: Mapping[str, Any]) -> str:
+    return "–" if share["share"] is None else f"{share['share']:.0%}"
+
+
+def _interval(share: Mapping[str, Any]) -> str:
+    return "–" if share["low"] is None else f"{share['low']:.0%} … {share['high']:.0%}"

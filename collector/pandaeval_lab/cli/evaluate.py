@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +17,12 @@ from urllib.request import getproxies
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._hand import declared, in_place_of
-from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._output import console, output_file, progress, safe, throughput, write_json_line
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
@@ -29,8 +30,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
@@ -46,6 +46,7 @@ from pandaeval_lab.cli._where import Chooser, parse_where
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.report.collect import ReportOrigin
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -173,7 +174,7 @@ class Evaluation:
             self._layers or nullcontext(),
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
-            OutputFile(self._output) as target,
+            output_file(self._output) as target,
         ):
             files.add_all(self._inputs)
             self._score(files, scorer, asked, target)
@@ -276,7 +277,11 @@ class Evaluation:
     def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         results = partial(self._results, files, scorer, asked)
-        grouped = by_code if asked is None else asked.grouped
+        grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code
+        if asked is not None:
+            from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
+
+            grouped = partial(grouped_by, asked)
         if self._options.format == "html":
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.

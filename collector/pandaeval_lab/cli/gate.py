@@ -9,7 +9,7 @@ import typer
 
 from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile
+from pandaeval_collector.cli._output import output_file
 from pandaeval_lab.cli._ci import write_gate
 from pandaeval_lab.cli._gates import Against, outcome, tell
 
@@ -43,7 +43,7 @@ def compare(
     verdict = against.verdict()
     tell(verdict)
     if junit is not None:
-        with OutputFile(junit) as target:
+        with output_file(junit) as target:
             write_gate(target, outcome(verdict))
     if not verdict.passed:
         raise typer.Exit(1)

@@ -16,11 +16,11 @@ from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.show.report.inspection import describe, outline
+from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Captured, Span, Trace
 
 
 def inspect(
@@ -58,10 +58,13 @@ def _print(out: Console, trace: Trace) -> None:
     )
     tree = Tree(head)
     stack = [(-1, tree)]
-    for depth, kind, name, remark in outline(trace):
+    for depth, span, looped in in_order(trace):
         while stack[-1][0] >= depth:
             stack.pop()
-        label = Text.assemble((kind, "cyan"), f" {safe(name)}", (f"  {safe(remark)}" if remark else "", "dim"))
+        remark = safe("in a parent loop" if looped else _remark(span))
+        label = Text.assemble(
+            (span.kind.value, "cyan"), f" {safe(span.name)}", (f"  {remark}" if remark else "", "dim")
+        )
         stack.append((depth, stack[-1][1].add(label)))
     out.print(tree)
     for side, value in (("input", trace.input), ("output", trace.output)):
@@ -79,3 +82,19 @@ def _print(out: Console, trace: Trace) -> None:
 def _short(text: str, limit: int) -> str:
     flat = printable(" ".join(text.split()))
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def _remark(span: Span) -> str:
+    parts = []
+    if span.tool_name:
+        parts.append(f"{_captured(span.arguments)} → {_captured(span.result)}")
+    if span.usage is not None:
+        parts.append(f"{span.usage.input}+{span.usage.output} tokens")
+    if span.error is not None:
+        parts.append(f"ERROR {plain_error(span.error)}"[:100])
+    return ", ".join(parts)
+
+
+def _captured(value: Captured | None) -> str:
+    text = "not captured" if value is None else str(value.value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

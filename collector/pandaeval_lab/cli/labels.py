@@ -14,11 +14,11 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
 from pandaeval_collector.cli._output import print_json, print_table
-from pandaeval_collector.labels.files import read_labels, row_of, save, written
-from pandaeval_collector.labels.queue import Queue, draw, has_spans, metric_to_label
+from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates
-from pandaeval_collector.store import people
+from pandaeval_collector.store import numbers, people
 from pandaeval_lab.cli._names import metric_names
+from pandaeval_lab.labels.files import read_labels, row_of, save, written
 from pandaeval_otel.wire.labels import HumanLabel
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
@@ -134,7 +134,11 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
         typer.echo(f"nothing to label: no judged run without a label ({metric})")
         return
     units = [each.run.unit for each in queue.drawn]
-    looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
+    looks: dict[str, str] = {}
+    for marks, group in numbers.batched(numbers.of_units(connection, units)):
+        query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
+        for (unit,) in connection.execute(query, group):
+            looks[unit] = f"pandaeval spans {unit} | pandaeval inspect -"
     rows = [
         (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.labels.files import read_labels
-from pandaeval_collector.labels.learning import (
-    LabelledRuns,
-    RunVerdict,
-    keep,
-    labelled_runs,
-    learned,
-    of_judge,
-    of_people,
-)
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
@@ -35,6 +24,17 @@ from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.labels.files import read_labels
+from pandaeval_lab.labels.learning import (
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    learned,
+    of_judge,
+    of_people,
+)
+from pandaeval_lab.labels.problem_fit import HeldOutFigures
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -74,12 +74,14 @@ def learn(
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
     with TraceFiles(close_rules(settings)) as run:
         run.add_all(source.requests())
-        runs_read = _ScoredRuns(run, evaluator(settings, learning=True))
+        facts_of, users = _scored(run, evaluator(settings, learning=True))
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-        found = labelled_runs(runs_read, verdicts, agent)
+        found = labelled_runs(facts_of, users, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
-        (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
+        (runs.level, runs.agent): keep(folder, runs, model, evidence)
+        for runs, model, evidence in outcomes
+        if model is not None and not dry_run
     }
     if format_ == "json":
         for runs, model, evidence in outcomes:
@@ -93,33 +95,29 @@ def learn(
         raise typer.Exit(1)
 
 
-class _ScoredRuns:
-    """Scores the runs of files once, and gives the facts and user of each to learning."""
+def _scored(
+    run: TraceFiles, scorer: Evaluator
+) -> tuple[Callable[[str, str], Sequence[Mapping[str, Any]]], dict[str, str]]:
+    """Scores the runs of files once, and returns the facts of each, and the users by unit."""
+    alone: dict[str, Mapping[str, Any]] = {}
+    users: dict[str, str] = {}
 
-    def __init__(self, run: TraceFiles, scorer: Evaluator) -> None:
-        self._run = run
-        self._alone: dict[str, Mapping[str, Any]] = {}
-        self._users: dict[str, str] = {}
-        for _ in replay(run, scorer, on_decided=self._take):
-            pass
-
-    def _take(self, decision: Conclusion) -> None:
+    def take(decision: Conclusion) -> None:
         for each in decision.runs:
-            user = (each.trace and each.trace.user_id) or ""
-            if each.unit.session_id is None:
-                facts = each.member.facts
-                self._alone[each.unit.id] = {"agent": facts.agent, "signals": {}, "course": facts.course}
-                self._users[each.unit.id] = user
-            elif user:
-                self._users[each.unit.session_id] = user
+            unit, facts = each.unit, each.member.facts
+            if unit.session_id is None:
+                alone[unit.id] = {"agent": facts.agent, "signals": {}, "course": facts.course}
+            if each.trace and each.trace.user_id:
+                users[unit.session_id or unit.id] = each.trace.user_id
 
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
+    def facts_of(level: str, unit: str) -> Sequence[Mapping[str, Any]]:
         if level == "trace":
-            return [self._alone[unit]] if unit in self._alone else ()
-        return [json.loads(row.body) for row in self._run.store.reads.session_traces(unit)]
+            return [alone[unit]] if unit in alone else ()
+        return [json.loads(row.body) for row in run.store.reads.session_traces(unit)]
 
-    def user(self, level: str, unit: str) -> str:
-        return self._users.get(unit, "")
+    for _ in replay(run, scorer, on_decided=take):
+        pass
+    return facts_of, users
 
 
 def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:

@@ -15,7 +15,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.jobs import grouping, same_cause
+from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
@@ -26,6 +26,7 @@ from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._names import config_with_trials, names_of
+from pandaeval_lab.replay import grouping
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai

@@ -13,8 +13,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, folder_of
+from pandaeval_collector.store.chunks import stored_spans
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.kept import stored_spans
 
 
 def spans(

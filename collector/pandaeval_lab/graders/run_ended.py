@@ -10,20 +10,20 @@ Source: ours.
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_lab.cases.trial import Trial, TrialContext
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     found = response(trial.last)
-    if found is None:
-        return None
-    if found.score is None:
+    if isinstance(found, Unscored):
         return Unscored(Why.NO_CONTENT, found.reason)
-    ending = found.ending.value if found.ending is not None else None
-    return Score(found.score, found.reason, {"ending": ending}, failed=ending is not None, span_ids=found.span_ids)
+    if not isinstance(found, Score):
+        return None
+    ending = found.metadata.get("ending")
+    return Score(found.value, found.reason, {"ending": ending}, failed=ending is not None, span_ids=found.span_ids)
 
 
 METRIC = Metric(

@@ -11,21 +11,12 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.analysis.stats.pass_k import (
-    MODES,
-    Bounds,
-    PassEstimate,
-    SuiteEstimate,
-    bounds,
-    pass_at_k,
-    pass_pow_k,
-    suite_pass_at_k,
-    suite_pass_pow_k,
-)
+from pandaeval_collector.analysis.stats.pass_k import MODES, PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
+from pandaeval_lab.passk.suite import Bounds, SuiteEstimate, bounds, suite
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
@@ -85,10 +76,10 @@ class Figures:
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     """Computes all figures, for each of ``ks`` (1 or more)."""
-    suite = []
+    suites = []
     for k in ks:
-        at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
-        suite.append(SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power)))
+        at, power = (suite(of, found.counts, k) for of in (pass_at_k, pass_pow_k))
+        suites.append(SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power)))
     cases = []
     for case, k in product(found.cases, ks):
         n, c = case.n, case.c
@@ -97,7 +88,7 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
         label = assessment(of_at["plug_in"].value, of_pow["plug_in"].value) if n >= k else None
         label = _sure(label, of_at["bayesian"], of_pow["bayesian"])
         cases.append(CaseFigures(case, k, of_at, of_pow, *bounds(n, c, case.undetermined, k), label))
-    return Figures(found, tuple(cases), tuple(suite))
+    return Figures(found, tuple(cases), tuple(suites))
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:

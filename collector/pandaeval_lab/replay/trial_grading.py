@@ -49,7 +49,6 @@ class TrialJudge:
     def __init__(self, grader: TrialGrader, desk: Desk, settings: JudgeSettings | None, wait: float = 1.0) -> None:
         self._grader, self._desk, self._wait = grader, desk, wait
         self._hide = redact if settings is None else hider(settings)
-        self._secrets_out = settings is None or settings.secrets
         self._secret = secrets.token_bytes(32)
 
     async def verdicts(self, trial: Trial) -> dict[str, TrialVerdict]:
@@ -68,7 +67,7 @@ class TrialJudge:
             return TrialVerdict(known, model)
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
         packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
-        judge = Judge(self._desk, packed, model, self._secrets_out, metric.key)
+        judge = Judge(self._desk, packed, model, metric.key)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None

@@ -1,4 +1,4 @@
-"""The page about a drill, and the report on layers of cases.
+"""The report on layers of cases.
 
 Imports no other room.
 """

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled  # noqa: E402
-from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, agreement  # noqa: E402
+from pandaeval_lab.labels.judge_agreement import AgreementEstimate, agreement  # noqa: E402
 
 SIZES = (50, 200)
 NOISES = {"sharp": 0.3, "dim": 1.0}

@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate, label_rate  # noqa: E402
-from pandaeval_collector.analysis.stats.learned import drawn, wanted  # noqa: E402
+from pandaeval_collector.labels.queue import drawn, wanted  # noqa: E402
 
 ARENA = ROOT.parent / "shared" / "data" / "judge-arena" / "labels.jsonl"
 SIZES = (50, 75, 100, 200, 300, 480)

@@ -62,7 +62,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
             cpu = time.process_time() - cpu
             done += BLOCK
             for signal in ("logs", "traces"):
-                store.forget_sent(signal, 1 << 62, limit=1 << 40).result()
+                store.outbox.forget_sent(signal, 1 << 62, limit=1 << 40).result()
             await pipeline._upkeep.run()
             # Sessions that are over; the next blocks bring others.
             await pipeline._sessions.close_all(Trigger.IDLE)

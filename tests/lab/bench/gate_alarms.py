@@ -14,9 +14,8 @@ import argparse
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.paired import p_value
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
-from pandaeval_lab.passk.gate import Rules, compared
+from pandaeval_lab.passk.gate import Rules, compared, p_value
 
 Values = np.ndarray
 LEVEL = 0.05

@@ -37,7 +37,7 @@ def cost(evaluator: Evaluator, name: str, size: int) -> list[object]:
     CPU.listener = heard
     before = time.process_time()
     evaluator.trace(trace, texts)
-    evaluator.turns.inline(trace, False)
+    evaluator.turns(trace, False)
     whole = time.process_time() - before
     CPU.listener = None
     spans = len(trace.spans)

@@ -12,8 +12,8 @@ prints for each metric, beside baselines that take no thought:
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
 own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then ``pandaeval metrics
---page > docs/metrics.md``).
+docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
+``cd tests && python -m support.metrics_page``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from rich.console import Console  # noqa: E402
 
 from lab.bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from lab.bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import (  # noqa: E402
+from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
+from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
+from pandaeval_lab.labels.problem_fit import (  # noqa: E402
     NOTHING,
     Z95,
     ShareEstimate,
@@ -40,9 +43,6 @@ from pandaeval_collector.analysis.stats.problem_model import (  # noqa: E402
     auroc_within,
     thirds,
 )
-from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
-from pandaeval_collector.cli._output import progress  # noqa: E402
-from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 CAPTURES = "captures"

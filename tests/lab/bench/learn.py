@@ -29,9 +29,9 @@ from lab.bench._labelled_runs import _chosen, default_evaluator  # noqa: E402
 from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.rules.course import course  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, learn, thirds, untested  # noqa: E402  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_lab.labels.problem_fit import auroc, auroc_within, fitted, learn, thirds  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -93,7 +93,8 @@ def with_few(sample: Labelled, labels: int, draws: int, told) -> tuple[float, fl
             seen += [i for i, task in enumerate(sample.tasks) if task == name][: labels - len(seen)]
         rest = [i for i, task in enumerate(sample.tasks) if task not in touched]
         if len({sample.bad[i] for i in seen}) == len({sample.bad[i] for i in rest}) == 2:
-            p = untested([sample.rows[i] for i in seen], [sample.bad[i] for i in seen], [sample.tasks[i] for i in seen])
+            bad = np.asarray([sample.bad[i] for i in seen], dtype=np.float64)
+            p = fitted([sample.rows[i] for i in seen], bad, [sample.tasks[i] for i in seen], 0)
             values = [(-p.score(sample.rows[i]), sample.bad[i], sample.rows[i]["spans"]) for i in rest]
             whole.append(auroc(*split(values)).value)
             strata = thirds([spans for *_, spans in values])

@@ -7,16 +7,16 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import Field
-
 from pandaeval_collector import FilePath, Row, Section, Sent, Share, Surroundings
 
 
 class Alarm(Section):
     """Results below a score, as lines of text in a file."""
 
-    path: FilePath | None = Field(default=None, description="File that lines are appended to; null: none.")
-    below: Share = Field(default=0.5, description="Results with a score below this one are told.")
+    path: FilePath | None = None
+    """File that lines are appended to; null: none."""
+    below: Share = 0.5
+    """Results with a score below this one are told."""
 
 
 SETTINGS = Alarm

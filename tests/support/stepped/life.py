@@ -16,6 +16,7 @@ from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -56,7 +57,8 @@ class Life:
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time, hands_over=hands_over)
             patience = Patience(attempts=1000, first=1.0)
             filing, scores = FiledThrough(self.pipeline, line), line.line.scores
-            attempts = Attempts(self.store, scores, evaluator, judge, filing, self.telemetry, patience)
+            desk = desk_of(judge, evaluator.settings.judge, StoredMemory(self.store, self.telemetry))
+            attempts = Attempts(self.store, scores, evaluator, desk, filing, self.telemetry, patience)
         self.writer.at_once = False
         self._runner = Runner(self.store, attempts, 4)
         self.outboxes = [Outbox(self.store, each, self.telemetry) for each in exporters]
@@ -96,7 +98,7 @@ class Life:
 
     def at_rest(self) -> bool:
         """Whether there is nothing left to do."""
-        unsent = any(self.store.reads.outbox_waiting(each.source, each.seq) for each in self.outboxes)
+        unsent = any(self.store.outbox.waiting(each.source, each.seq) for each in self.outboxes)
         busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
         return not (unsent or busy or self.store.waiting())
 

@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.setup import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
-from pandaeval_collector.pipeline.adopting import MemberMessage
+from pandaeval_collector.pipeline.owned_sessions import MemberMessage
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge

@@ -27,8 +27,8 @@ from pathlib import Path
 import pandaeval_collector.pipeline.line.main, pandaeval_collector.app.line_setup
 import pandaeval_collector.app.judge_main, pandaeval_collector.app.reader_main, pandaeval_collector.runs.worker
 from pandaeval_collector.config import resolve
-from pandaeval_collector.runs.settings import live_evaluator
-live_evaluator(resolve(Path(sys.argv[1]), {}).config)
+from pandaeval_collector.runs.settings import evaluator
+evaluator(resolve(Path(sys.argv[1]), {}).config)
 print(*sys.modules)
 """
 

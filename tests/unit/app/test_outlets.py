@@ -82,8 +82,8 @@ class TestBounds:
     async def test_a_fifth_of_the_disk_budget(self, store: Store, outlets: Outlets) -> None:
         put(store, "logs", 1500, 1000)
         await outlets.start()
-        await until(lambda: store.reads.outbox_bytes() <= 0.2 * store.max_bytes)
-        left = store.reads.outbox_waiting("logs", 0)
+        await until(lambda: store.outbox.size() <= 0.2 * store.max_bytes)
+        left = store.outbox.waiting("logs", 0)
         assert 500 < left < 1000, "and no more than that goes"
         assert self.dropped() == {"disk_share": 1500 - left}
 
@@ -91,10 +91,10 @@ class TestBounds:
         put(store, "traces", 2500)
         monkeypatch.setattr(module, "_MAX_AGE_S", -1.0)
         await outlets.start()
-        await until(lambda: store.reads.outbox_bytes() == 0)
+        await until(lambda: store.outbox.size() == 0)
         await until(lambda: bool(self.dropped()))
         assert self.dropped() == {"too_old": 2500}
-        assert store.reads.outbox_waiting("traces", 0) == 0
+        assert store.outbox.waiting("traces", 0) == 0
 
     async def test_what_waits_is_shown(self, store: Store, outlets: Outlets) -> None:
         put(store, "logs", 3)

@@ -23,7 +23,7 @@ from pandaeval_collector.app.reader_process import ReaderProcess
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.settings import live_evaluator
+from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.work import PageWork, Work
@@ -49,7 +49,7 @@ class Beside:
         self.store, self.telemetry = Store(folder, "off"), Telemetry()
         fill(self.store, 60)
         self.store.spending.reserve((1.25, 0), (None, None), self.store.spending.today(time.time())).result()
-        scorer = live_evaluator(config)
+        scorer = evaluator(config)
         work = Work(
             self.store,
             self._now,

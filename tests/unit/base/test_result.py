@@ -319,7 +319,7 @@ def test_time_is_told_in_nanoseconds_exact_to_the_microsecond() -> None:
         since = time - datetime(1970, 1, 1, tzinfo=UTC)
         assert result(time=time).time_ns == since // timedelta(microseconds=1) * 1000
     assert result(time=TIME).time_ns == 1_772_366_400_250_000_000
-    assert result(time=TIME).said_at == "2026-03-01T12:00:00.250000+00:00"
+    assert result(time=TIME).to_dict()["time"] == "2026-03-01T12:00:00.250000+00:00"
 
 
 def test_now_is_told_in_utc() -> None:

@@ -39,7 +39,7 @@ def test_the_worst_are_kept_and_all_are_counted() -> None:
         summary.add(result(number, (number * 7919 % 4000) / 4000))
     rows = summary.traces_worst_first()
     assert len(rows) <= 2 * KEEP
-    assert [row.badness for row in rows[:3]] == [0.0, 1 / 4000, 2 / 4000]
+    assert [row.rank[1] for row in rows[:3]] == [0.0, 1 / 4000, 2 / 4000]
     assert summary.traces == 10 * KEEP
     assert sum(row.traces for row in summary.sessions_worst_first()) == 10 * KEEP
 

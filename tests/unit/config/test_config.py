@@ -18,7 +18,7 @@ from pandaeval_collector.config import (
     load,
     resolve,
 )
-from pandaeval_collector.config._tree import keys
+from pandaeval_collector.config._tree import keys, variable
 from pandaeval_collector.runs.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"
@@ -123,9 +123,9 @@ def test_every_key_is_a_variable() -> None:
     leaves = [key for key in keys().values() if not key.section and key.path[:2] != ("server", "tls")]
     assert len(leaves) > 80
     for key in leaves:
-        resolved = resolve(None, {key.variable: json.dumps(key.default)})
-        assert resolved.origins[key.path].source == f"environment {key.variable}", key.name
-        assert resolved.config == Config(), key.name
+        resolved = resolve(None, {variable(key.path): json.dumps(key.default)})
+        assert resolved.origins[key.path].source == f"environment {variable(key.path)}", key.path
+        assert resolved.config == Config(), key.path
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pandaeval_collector.config import Config, docs, load
-from pandaeval_collector.config._tree import keys
+from pandaeval_collector.config._tree import keys, variable
 
 _ROOT = Path(__file__).parents[3]
 
@@ -39,10 +39,10 @@ def test_the_example_is_the_defaults(tmp_path: Path) -> None:
 def test_every_key_is_explained_in_example_and_page() -> None:
     example, page = docs.example_yaml(), docs.reference_page()
     for key in keys().values():
-        assert len(key.meaning) > 10, key.name
+        assert len(key.meaning) > 10, key.path
         assert f"{key.path[-1]}:" in example
         if not key.section:
-            assert f"| `{key.variable}` |" in page
+            assert f"| `{variable(key.path)}` |" in page
 
 
 def test_the_schema_knows_what_people_write() -> None:

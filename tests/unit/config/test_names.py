@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.config import (
-    Config,
-    by_metric,
-    check_embedder,
-    check_metrics,
-    enabled_metrics,
-    load,
-    metric_thresholds,
-)
+from pandaeval_collector.config import Config, MetricNames, check_embedder, check_metrics, load
 
 _METRICS = [
     *(("trace", name) for name in ("coherence", "confidence", "plan_quality")),
     *(("turn", name) for name in ("coherence", "helpfulness")),
     ("trial", "plan_quality"),
 ]
+_NAMES = MetricNames(_METRICS)
 _ALREADY = "which helpfulness sets already"
 _SEVERAL = "is the name of several metrics; write"
 
@@ -34,10 +27,10 @@ def _messages(config: Config) -> list[str]:
 
 
 def test_all_metrics_are_enabled_unless_some_are_named() -> None:
-    assert enabled_metrics(Config(), _METRICS) == {f"{level}.{name}" for level, name in _METRICS}
+    assert _NAMES.enabled(Config()) == {f"{level}.{name}" for level, name in _METRICS}
     config = _metrics(enabled=["coherence", "trace.confidence"])
-    assert enabled_metrics(config, _METRICS) == {"trace.coherence", "turn.coherence", "trace.confidence"}
-    assert enabled_metrics(_metrics(enabled=[]), _METRICS) == frozenset()
+    assert _NAMES.enabled(config) == {"trace.coherence", "turn.coherence", "trace.confidence"}
+    assert _NAMES.enabled(_metrics(enabled=[])) == frozenset()
     assert check_metrics(config, _METRICS) == []
 
 
@@ -53,7 +46,7 @@ def test_all_metrics_are_enabled_unless_some_are_named() -> None:
 def test_thresholds_by_key(thresholds: dict[str, float], expected: dict[str, float]) -> None:
     config = _metrics(thresholds=thresholds)
     assert check_metrics(config, _METRICS) == []
-    assert metric_thresholds(config, _METRICS) == expected
+    assert _NAMES.thresholds(config) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +85,7 @@ def test_the_model_of_a_key_outweighs_that_of_a_name() -> None:
     for order in (1, -1):
         models = dict([("trace.coherence", "a"), ("coherence", "b")][::order])
         config = load(None, {}, {"judge.models": models})
-        assert by_metric(config.judge.models, _METRICS) == {"trace.coherence": "a", "turn.coherence": "b"}
+        assert _NAMES.by_key(config.judge.models) == {"trace.coherence": "a", "turn.coherence": "b"}
 
 
 def test_embedders_are_named_by_their_scheme() -> None:

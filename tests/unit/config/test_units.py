@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.config import format_duration, format_size, parse_duration, parse_size
+from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 
 _CENTURY = 100 * 365 * 86400
 

@@ -148,18 +148,6 @@ def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> No
     assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)
 
 
-def test_the_page_shows_an_example_side_by_side(traces: Path, tmp_path: Path) -> None:
-    file = tmp_path / "drill.html"
-    assert (
-        run(str(traces), "--faults", "false_success,reworded_loop", "--format", "html", "-o", str(file)).exit_code == 0
-    )
-    html = file.read_text()
-    assert "cancel_booking" in html
-    assert "→ ok, cancelled" in html
-    assert "→ Error: " in html
-    assert "<script" not in html
-
-
 def test_the_command_says_what_it_cannot_use(traces: Path, tmp_path: Path) -> None:
     assert run(str(traces), "--faults", "nonsense").exit_code == 2
     assert run().exit_code == 2

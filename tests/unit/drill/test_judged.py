@@ -9,7 +9,6 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_lab.drill.judged import JudgedSheet, State, state
-from pandaeval_lab.report.drill import page
 from support.results import CODE, JUDGE, result
 
 GOOD, BAD = 0.9, 0.1
@@ -93,13 +92,3 @@ def test_what_needs_no_model_is_not_the_judges() -> None:
     sheet = JudgedSheet(["m"])
     sheet.add("crash", [result(evaluator=CODE)], [result(finding=Score(BAD, ""), evaluator=CODE)], inline=True)
     assert (sheet.metrics, sheet.not_judged) == ({}, 1)
-
-
-def test_the_page_holds_the_sheet() -> None:
-    sheet = JudgedSheet(["<openai>/m"])
-    sheet.add("crash", results(GOOD), results(BAD), inline=False)
-    told = {"runs": 1, "good": 1, "faults": {}, "untouched": {}, "judge": sheet.to_dict()}
-    html = page(told, "a file")
-    assert "&lt;openai&gt;/m as a judge" in html
-    assert "trace.confidence" in html
-    assert "by the judge alone" in html

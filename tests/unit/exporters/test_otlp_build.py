@@ -13,8 +13,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, ItemExporter, MetricsExporter, _fitting, build
-from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport
-from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, Trust
+from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, GrpcTransport, HttpTransport, Trust
 from pandaeval_collector.exporters.otlp import Otlp
 from pandaeval_collector.store import OutboxRow, Store
 from pandaeval_otel.wire.splitting import OWN_SCOPE

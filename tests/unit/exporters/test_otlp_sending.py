@@ -165,7 +165,7 @@ class TestMetrics:
         self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, told: str
     ) -> None:
         assert len(own_points(line.telemetry)) == 12
-        line.metrics._max_points = 6
+        line.metrics._max_items = 6
         line.sink.answers["metrics"].append(answer)
         await line.metrics.send()
         assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
@@ -197,7 +197,7 @@ class TestMetrics:
         for name in ("pandaeval.spans", "pandaeval.evaluations"):
             [metric] = line.sink.metrics(name)
             assert {each.time_unix_nano for each in metric.sum.data_points} == {int(4_000_000_000.5 * 1e9)}
-        [noted] = line.store.reads.series("otlp", "pandaeval.evaluations")
+        [noted] = line.store.reads.tally.page("otlp", "pandaeval.evaluations")
         assert noted.zero_at == 4_000_000_000.5
 
     @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ class TestMetrics:
         line.sink.always["metrics"] = too_large(1)
         line.score(*"abcde")
         await line.metrics.send()
-        assert line.metrics._max_points == 6
+        assert line.metrics._max_items == 6
         assert {len(items(request)) for request in line.sink.requests["metrics"]} == {1}
         own = [len(line.sink.metrics(name)[0].sum.data_points) for name in ("pandaeval.spans", "pandaeval.logs")]
         assert own == [6, 6]

@@ -15,12 +15,12 @@ from pandaeval_collector.store.series import (
     CAPS,
     INSTRUMENTS,
     MAX_SERIES,
+    OTHER,
     Increment,
     SeriesLabels,
     increments,
     shadow_increments,
 )
-from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 
@@ -45,10 +45,10 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
     for batch in batches:
         store = Store(folder, "off")
         changes = WriteSet()
-        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
+        labels = SeriesLabels(store.reads.tally.labels(), store.reads.tally.names(), most)
         Emitter(labels=labels).add(batch, (), changes)
         store.commit(changes).result()
-        rows = [row for name in INSTRUMENTS for row in store.reads.series("otlp", name)]
+        rows = [row for name in INSTRUMENTS for row in store.reads.tally.page("otlp", name)]
         store.close()
     found: dict[str, list[StoredSeries]] = {}
     for row in rows:

@@ -243,15 +243,15 @@ async def test_what_was_shown_is_noted_in_pieces(tmp_path: Path, monkeypatch: py
     Emitter().add([result(id=f"r{n}", agent=f"a{n}") for n in range(8)], (), changes)
     store.commit(changes).result()
     name = "pandaeval.evaluations"
-    keys = [row.key for row in store.reads.series("otlp", name)]
-    pieces, note = [], store.show_zeros
+    keys = [row.key for row in store.reads.tally.page("otlp", name)]
+    pieces, note = [], store.tally.show_zeros
     monkeypatch.setattr(
-        store, "show_zeros", lambda reader, some, now: pieces.append(len(some)) or note(reader, some, now)
+        store.tally, "show_zeros", lambda reader, some, now: pieces.append(len(some)) or note(reader, some, now)
     )
     await ZeroFirst(store, "otlp", HOLD_S).shown(keys[:number], 42.0)
     assert pieces == [3] * (number // 3) + [number % 3] * (number % 3 > 0)
-    assert [row.zero_at for row in store.reads.series("otlp", name)] == [42.0] * number + [None] * (8 - number)
-    assert {row.zero_at for row in store.reads.series("scrape", name)} == {None}, "of the other reader"
+    assert [row.zero_at for row in store.reads.tally.page("otlp", name)] == [42.0] * number + [None] * (8 - number)
+    assert {row.zero_at for row in store.reads.tally.page("scrape", name)} == {None}, "of the other reader"
     store.close()
 
 

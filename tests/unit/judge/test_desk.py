@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.desk import Desk, FirstCalls, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.reply import FirstCalls
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace

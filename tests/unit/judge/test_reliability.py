@@ -13,7 +13,6 @@ import pytest
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
-from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
@@ -74,7 +73,7 @@ class TestRetest:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, first)
         assert finding is not None
-        retest = AskedAgain(Desks(caller), Agreement(store, telemetry), telemetry, share)
+        retest = AskedAgain(Desk(caller, Memory()), Agreement(store, telemetry), telemetry, share)
         return await retest.beside(question, RUN, packed, first, finding), first
 
     async def test_the_question_is_put_once_more_behind_other_fences_and_the_first_verdict_stands(

@@ -19,6 +19,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
@@ -74,7 +75,7 @@ class Jobs:
             self.store,
             self.line.scores,
             self.evaluator,
-            caller,
+            desk_of(caller, judge, StoredMemory(self.store, self.telemetry)),
             FiledHere(self.line, self._settle),
             self.telemetry,
             patience,
@@ -129,7 +130,7 @@ async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path
         raise AssertionError
 
     def compressed() -> int:
-        return jobs.store.keep(0.0, jobs.store.clock.calendar() + 1.0)
+        return jobs.store.kept.keep(0.0, jobs.store.clock.calendar() + 1.0)
 
     async with _jobs(tmp_path, never, slots=2, longest_wait=lambda: waits[0]) as jobs:
         count = jobs.decide(8)
@@ -207,7 +208,7 @@ async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal[
         await jobs.runner.stop()
         due = jobs.store.jobs.next_due()
         assert due is not None
-        times = held.clock.now()
+        times = jobs.store.clock.now()
         assert round(due - times.running + times.wall) % 86_400 == 0, "when the next day begins"
         assert not jobs.results()
         assert {job.attempts for job in jobs.store.jobs.lease(due + 1, 9).result()} == {1}, "and it cost no try"

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.jobs.setup import Desks, StoredMemory
+from pandaeval_collector.jobs.setup import StoredMemory, desk_of
 from pandaeval_collector.jobs.shadow import as_judge, open_shadow
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.line import Line
@@ -21,7 +21,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine
 from support.line_here import FiledThrough, LineHere
@@ -71,16 +71,16 @@ async def _judge(
 ) -> None:
     """Runs all jobs as a collector does after its start."""
     store, evaluator = running.store, Evaluator(running.embedder, judge)
-    desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
-    shadow = await open_shadow(store, desks, memory, evaluator, running.telemetry, model, share)
+    desk = desk_of(caller, judge.judge, StoredMemory(store, running.telemetry))
+    shadow = await open_shadow(store, desk, evaluator, running.telemetry, model, share)
     line = LineHere(Line(store.reads, evaluator, Emitter()))
     filing, scores = FiledThrough(running.pipeline, line), line.line.scores
-    attempts = Attempts(store, scores, evaluator, caller, filing, running.telemetry, shadow=shadow)
+    attempts = Attempts(store, scores, evaluator, desk, filing, running.telemetry, shadow=shadow)
     await Runner(store, attempts).drain()
 
 
 def _counted(running: RunningLine, name: str) -> int:
-    return sum(int(row.count) for row in running.store.reads.series("otlp", name))
+    return sum(int(row.count) for row in running.store.reads.tally.page("otlp", name))
 
 
 async def test_its_verdicts_are_a_run_that_is_compared_with_the_live_ones(running: RunningLine) -> None:
@@ -109,12 +109,12 @@ async def test_it_touches_no_live_series_and_no_live_result(running: RunningLine
         await running.send(composer.trace())
     await running.wait(200.0)
     await _judge(running, _TwoModels())
-    told = running.store.reads.series("otlp", "pandaeval.shadow.score")
+    told = running.store.reads.tally.page("otlp", "pandaeval.shadow.score")
     assert sum(row.count for row in told) == TRACES
     assert all(OTHER in row.attributes for row in told)
     assert _counted(running, "pandaeval.evaluation.score") == 2 * live[0] == 2 * TRACES
     assert _counted(running, "pandaeval.evaluations") == 2 * live[1]
-    for row in running.store.reads.series("otlp", "pandaeval.evaluation.score"):
+    for row in running.store.reads.tally.page("otlp", "pandaeval.evaluation.score"):
         assert OTHER not in row.attributes
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.base.score import Score
+from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.pack import pack, suspected
-from pandaeval_collector.judge.reply import AnswerCost
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_lab.judge_check.plan import attacks
 from support.judged import call, trace

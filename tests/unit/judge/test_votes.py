@@ -16,7 +16,6 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
-from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
@@ -61,8 +60,9 @@ class _Breaking(ScriptedCaller):
 
 async def _vote(caller: ScriptedCaller, number: int = 3, memory: Memory | None = None) -> tuple[Finding | None, Judge]:
     memory = memory or Memory()
-    judge = Judge(Desk(caller, memory), PACK, MODEL)
-    return await Votes(Desks(caller), memory, number).verdict(_question(number), RUN, judge), judge
+    desk = Desk(caller, memory)
+    judge = Judge(desk, PACK, MODEL)
+    return await Votes(desk, number).verdict(_question(number), RUN, judge), judge
 
 
 class TestVotes:
@@ -162,7 +162,7 @@ class TestSecondJudge:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, judge)
         assert finding is not None
-        second = AskedAgain(Desks(caller), Agreement(store, telemetry), telemetry, share, OTHER, Memory())
+        second = AskedAgain(Desk(caller, Memory()), Agreement(store, telemetry), telemetry, share, OTHER)
         return await second.beside(question, RUN, PACK, judge, finding), telemetry
 
     async def test_what_it_says_stands_beside_the_first_verdict(self, store: Store) -> None:

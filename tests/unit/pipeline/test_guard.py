@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import pandaeval_collector.pipeline.guard as guard_module
+import pandaeval_collector.pipeline.upkeep as guard_module
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.guard import Guard
+from pandaeval_collector.pipeline.upkeep import Guard
 from pandaeval_collector.store import Store, StoreGoneError
 from support.disk import failing_disk
 

@@ -383,11 +383,11 @@ class TestTrouble:
             held = Future[int]()
             monkeypatch.setattr(line.store, "forget", lambda *_, **__: held)
             line.now += 2.0
-            await until(lambda: line.pipeline.is_tidying)
+            await until(lambda: line.is_tidying)
             await line.send(trace)
             line.now += QUIET
             await until(lambda: bool(line.of(trace, "coherence")))
-            assert line.pipeline.is_tidying, "it was scored meanwhile"
+            assert line.is_tidying, "it was scored meanwhile"
             held.set_result(0)
 
     async def test_a_stop_does_not_wait_until_all_is_dropped(
@@ -407,7 +407,7 @@ class TestTrouble:
             line.now += 2.0
             await until(lambda: len(steps) > 2)
             await line.pipeline.stop()
-            assert not line.pipeline.is_tidying
+            assert not line.is_tidying
 
     async def test_tidying_up_may_fail(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         failures = failing_disk(monkeypatch)

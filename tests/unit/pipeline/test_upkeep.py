@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.store import ResultRow, Store, WriteSet
 
@@ -20,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _upkeep(store: Store, keep_bytes: int = 1 << 30) -> Upkeep:
-    return Upkeep(store, 600.0, 7 * _DAY, Telemetry(), frozenset, keep_bytes=keep_bytes)
+    return Upkeep(store, Timing(keep_bytes=keep_bytes), Telemetry(), frozenset)
 
 
 def _results(store: Store) -> int:
@@ -43,7 +44,7 @@ async def test_old_rows_go_though_compressing_never_ends(store: Store, monkeypat
         left.append(_results(store))
         return limit if len(left) < 4 else 0
 
-    monkeypatch.setattr(store, "keep", never_done)
+    monkeypatch.setattr(store.kept, "keep", never_done)
     await upkeep.run()
     assert left == [3, 0, 0, 0]
     store.close()
@@ -55,13 +56,13 @@ async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alo
 ) -> None:
     asked: list[float] = []
     monkeypatch.setattr(store, "size_bytes", lambda: int(store.max_bytes * fill))
-    monkeypatch.setattr(store, "keep", lambda window, *_: asked.append(window) or 0)
+    monkeypatch.setattr(store.kept, "keep", lambda window, *_: asked.append(window) or 0)
     await _upkeep(store).run()
     assert asked == ([600.0] if compresses else [])
     store.close()
 
 
 async def test_nothing_is_compressed_that_is_not_to_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "keep", lambda *_: pytest.fail("compressed"))
+    monkeypatch.setattr(store.kept, "keep", lambda *_: pytest.fail("compressed"))
     await _upkeep(store, keep_bytes=0).run()
     store.close()

@@ -8,8 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from pandaeval_collector.receivers import Malformed, Overloaded, _body_reader
-from pandaeval_collector.receivers._answers import TooSlow
+from pandaeval_collector.receivers import Malformed, Overloaded, TooSlow, _body_reader
 from pandaeval_collector.receivers._body_reader import BodyReader
 
 

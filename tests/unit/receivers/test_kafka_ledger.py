@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
-from pandaeval_collector.receivers.kafka.partitions import PartitionClaim
+from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, SessionLedger
 from pandaeval_collector.store import Consumed
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))

@@ -11,7 +11,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.manager import CostEstimate, Runs
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import FullError
+from pandaeval_collector.store.runs import FullError
 
 
 async def test_those_that_would_wait_for_long_are_refused_and_later_ones_are_not(tmp_path: Path) -> None:

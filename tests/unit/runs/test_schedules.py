@@ -14,7 +14,7 @@ from pandaeval_collector.runs.manager import Scheduler, check_cron
 from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.show.api.run_shapes import ScheduleShape
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunRow
+from pandaeval_collector.store.runs import RunRow
 from support.line import RunningLine
 from support.made_traces import Composer
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.table import insert
 
 
 @pytest.fixture

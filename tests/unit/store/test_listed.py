@@ -20,10 +20,8 @@ from pandaeval_collector.store import (
     listed,
 )
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import MOST_STATES, Listed, ListedSession
-from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.finding import MOST_STATES, Finder, Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Wanted
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 86_400.0
@@ -334,27 +332,30 @@ def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_lef
         store.commit(WriteSet(results=[whole])).result(10)
     with open_database(store.path / FILE_NAME) as opened:
         opened.execute("DELETE FROM traces WHERE no < 4")
-        assert [listed.forget(opened, 2) for _ in range(3)] == [2, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=2).result(10) for _ in range(3)] == [2, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [
             *((-number,) for number in range(5, 0, -1)),
             (4,),
             (5,),
         ]
         opened.execute("DELETE FROM sessions WHERE no < 5")
-        assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(3)] == [3, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
         listed.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
         opened.execute("DELETE FROM traces WHERE no = 4")
         opened.execute("DELETE FROM listed WHERE no = 4")
-        assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(2)] == [1, 0]
 
 
 class TestKept:
     def test_spans_stay_readable_after_the_late_window(self, store: Store, finder: Finder) -> None:
         decide(store, 1, result(1, "a", True, 0.9), data=b"x" * 9000)
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
-        assert store.keep(WINDOW, time.time()) == 0
-        assert store.keep(WINDOW, time.time() + WINDOW + 1) == 1
+        assert store.kept.keep(WINDOW, time.time()) == 0
+        assert store.kept.keep(WINDOW, time.time() + WINDOW + 1) == 1
         assert store.reads.held(trace_id(1)) == ("digest", ())
         assert store.reads.contents(trace_id(1)) == finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
         assert 0 < kept_bytes(store) < 200
@@ -362,11 +363,11 @@ class TestKept:
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
 
     def test_a_trace_that_changes_meanwhile_stays_as_it_is(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        import pandaeval_collector.store.kept as kept
+        from pandaeval_collector.store import chunks
 
         decide(store, 1, result(1, "a", True, 0.9))
         (old,) = (chunk for chunk in (store.reads.held(trace_id(1)) or ("", ()))[1])
-        real = kept.packed_contents
+        real = chunks.packed_contents
 
         def late(parts: list[tuple[bool, bytes]]) -> bytes:
             chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"late")
@@ -375,8 +376,8 @@ class TestKept:
             store.commit(WriteSet(traces=[row])).result(10)
             return real(parts)
 
-        monkeypatch.setattr(kept, "packed_contents", late)
-        store.keep(WINDOW, time.time() + WINDOW + 1)
+        monkeypatch.setattr(chunks, "packed_contents", late)
+        store.kept.keep(WINDOW, time.time() + WINDOW + 1)
         assert store.reads.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
         assert kept_bytes(store) == 0
 
@@ -384,11 +385,11 @@ class TestKept:
         for number in range(1, 6):
             decide(store, number, result(number, "a", True, 0.9), data=bytes([number]) * 50_000)
         later = time.time() + WINDOW + 1
-        assert store.keep(WINDOW, later) == 5
+        assert store.kept.keep(WINDOW, later) == 5
         each = kept_bytes(store) // 5
-        assert store.forget_kept(RETENTION, 2 * each + 1, later).result(10) == 3
+        assert store.kept.forget(RETENTION, 2 * each + 1, later).result(10) == 3
         assert [bool(store.reads.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
-        assert store.forget_kept(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
+        assert store.kept.forget(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
 
     def test_what_is_to_be_kept_is_not_deleted_before(self, store: Store) -> None:
         """A trace comes due between the two steps of a round."""
@@ -396,18 +397,18 @@ class TestKept:
         later = time.time() + WINDOW + 1
         store.forget(WINDOW, RETENTION, later, unlisted_only=True).result(10)
         assert store.reads.contents(trace_id(1)) == [(False, b"spans")]
-        assert store.keep(WINDOW, later) == 1
+        assert store.kept.keep(WINDOW, later) == 1
 
     def test_what_is_damaged_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        import pandaeval_collector.store.kept as kept
+        from pandaeval_collector.store import chunks
 
         def broken(parts: list[tuple[bool, bytes]]) -> bytes:
             raise LookupError("gone")
 
         decide(store, 1, result(1, "a", True, 0.9))
-        monkeypatch.setattr(kept, "packed_contents", broken)
+        monkeypatch.setattr(chunks, "packed_contents", broken)
         later = time.time() + WINDOW + 1
-        assert [store.keep(WINDOW, later), store.keep(WINDOW, later)] == [1, 0]
+        assert [store.kept.keep(WINDOW, later), store.kept.keep(WINDOW, later)] == [1, 0]
         assert store.reads.contents(trace_id(1)) == []
 
     def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
@@ -415,15 +416,15 @@ class TestKept:
         store.append([chunk]).result(10)
         row = DecidedTrace(trace_id(1), 1, False, "digest", frozenset({b"1" * 8}), [chunk.id], 5)
         store.commit(WriteSet(traces=[row])).result(10)
-        assert store.keep(WINDOW, time.time() + WINDOW + 1) == 0
+        assert store.kept.keep(WINDOW, time.time() + WINDOW + 1) == 0
 
     def test_lists_forget_with_the_traces(self, store: Store, finder: Finder) -> None:
         decide(store, 1, result(1, "a", True, 0.9), session="s")
         store.commit(WriteSet(closed={"s"})).result(10)
         end = time.time() + 2 * RETENTION
         for _ in range(4):
-            store.keep(WINDOW, end)
-            store.forget_kept(RETENTION, 0, end).result(10)
+            store.kept.keep(WINDOW, end)
+            store.kept.forget(RETENTION, 0, end).result(10)
             store.forget(WINDOW, RETENTION, end).result(10)
         assert finder.traces(Wanted()).rows == []
         assert finder.sessions(Wanted()).rows == []

@@ -20,6 +20,7 @@ from pandaeval_collector.store import (
     SeriesRow,
     Store,
     WriteSet,
+    outbox,
     outbox_batches,
     reader,
 )
@@ -63,21 +64,21 @@ def test_a_cursor_may_stand_anywhere(store: Store) -> None:
     put(store, "logs", NUMBERED)
     put(store, "traces", [b"span"])
     put(store, "logs", [b"last"])
-    everything = store.reads.outbox_after("logs", 0, 10_000)
+    everything = store.outbox.after("logs", 0, 10_000)
     assert [row.body for row in everything] == [*NUMBERED, b"last"]
     numbers = [row.seq for row in everything]
     assert numbers == sorted(set(numbers))
     for row in everything:
-        later = store.reads.outbox_after("logs", row.seq, 3)
+        later = store.outbox.after("logs", row.seq, 3)
         assert later == everything[numbers.index(row.seq) + 1 :][:3]
-        assert store.reads.outbox_waiting("logs", row.seq) == len(numbers) - numbers.index(row.seq) - 1
-    assert [row.body for row in store.reads.outbox_after("traces", 0)] == [b"span"]
+        assert store.outbox.waiting("logs", row.seq) == len(numbers) - numbers.index(row.seq) - 1
+    assert [row.body for row in store.outbox.after("traces", 0)] == [b"span"]
 
 
 def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
     put(store, "logs", [random.randbytes(1 << 20) for _ in range(12)])
     at, portions = 0, []
-    while rows := store.reads.outbox_after("logs", at):
+    while rows := store.outbox.after("logs", at):
         portions.append(len(rows))
         at = rows[-1].seq
     assert portions == [4, 4, 4]
@@ -93,37 +94,37 @@ def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
 def test_a_read_ends_where_it_is_large(
     store: Store, monkeypatch: pytest.MonkeyPatch, sizes: list[int], read: int
 ) -> None:
-    for module in (reader,):
+    for module in (outbox, reader):
         monkeypatch.setattr(module, "READ_BYTES", 10)
     for number, size in enumerate(sizes):
         put(store, "logs", [bytes(size)])
         store.commit(WriteSet(results=[ResultRow(f"r{number}", "u", "trace.m", 1, bytes(size))])).result()
-    assert len(store.reads.outbox_after("logs", 0)) == len(store.reads.results_after(0)) == read
+    assert len(store.outbox.after("logs", 0)) == len(store.reads.results_after(0)) == read
 
 
 def test_a_batch_goes_when_all_of_it_is_sent(store: Store) -> None:
     put(store, "logs", NUMBERED[:3])
-    assert store.forget_sent("logs", 2).result() == 0
-    assert [row.body for row in store.reads.outbox_after("logs", 2)] == [b"2"]
-    assert store.forget_sent("logs", 3).result() == 1
-    assert store.reads.outbox_bytes() == 0
+    assert store.outbox.forget_sent("logs", 2).result() == 0
+    assert [row.body for row in store.outbox.after("logs", 2)] == [b"2"]
+    assert store.outbox.forget_sent("logs", 3).result() == 1
+    assert store.outbox.size() == 0
 
 
 def test_numbers_are_not_given_again(store: Store) -> None:
     put(store, "logs", NUMBERED)
-    store.forget_sent("logs", 700).result()
+    store.outbox.forget_sent("logs", 700).result()
     put(store, "logs", [b"next"])
-    assert [row.seq for row in store.reads.outbox_after("logs", 0)] == [701]
+    assert [row.seq for row in store.outbox.after("logs", 0)] == [701]
 
 
 def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> None:
     put(store, "logs", NUMBERED)
     put(store, "traces", [b"span"])
-    gone = store.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 690, "traces": 0}).result()
+    gone = store.outbox.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 690, "traces": 0}).result()
     assert gone == {("logs", "too_old"): 10, ("traces", "too_old"): 1}
-    assert store.reads.outbox_bytes() == 0
+    assert store.outbox.size() == 0
     put(store, "logs", [b"sent"])
-    gone = store.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 9000}).result()
+    gone = store.outbox.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 9000}).result()
     assert gone["logs", "too_old"] == 0
 
 
@@ -132,9 +133,9 @@ class TestDamaged:
         put(store, "logs", NUMBERED)
         damage_first(store)
         with pytest.raises(DamagedError) as caught:
-            store.reads.outbox_after("logs", 12)
+            store.outbox.after("logs", 12)
         assert (caught.value.seq, caught.value.items) == (512, 500)
-        assert store.reads.outbox_after("logs", 512, 1)[0].body == b"512"
+        assert store.outbox.after("logs", 512, 1)[0].body == b"512"
 
     async def test_it_is_counted_and_passed_over(self, store: Store) -> None:
         put(store, "logs", NUMBERED)
@@ -173,8 +174,8 @@ class TestWaiting:
         put(store, "traces", [b"span", b"span"])
         put(store, "logs", [b"12345"])
         put(store, "logs", [b"123456"])
-        rows = store.people.reader().execute("SELECT size FROM outbox ORDER BY seq").fetchall()
-        assert store.reads.outbox_bytes() == sum(size for (size,) in rows)
+        rows = store.reads.connection().execute("SELECT size FROM outbox ORDER BY seq").fetchall()
+        assert store.outbox.size() == sum(size for (size,) in rows)
         return [size for (size,) in rows]
 
     @pytest.mark.parametrize(
@@ -191,34 +192,34 @@ class TestWaiting:
     def test_the_oldest_of_all_signals_make_room(
         self, store: Store, sizes: list[int], excess: Callable[[list[int]], int], gone: dict[tuple[str, str], int]
     ) -> None:
-        assert store.drop_unsent(before=0.0, excess_bytes=excess(sizes), done={}).result() == gone
-        assert store.reads.outbox_waiting("logs", 0) == 3 - gone.get(("logs", "disk_share"), 0)
-        assert store.reads.outbox_waiting("traces", 0) == 2 - gone.get(("traces", "disk_share"), 0)
+        assert store.outbox.drop_unsent(before=0.0, excess_bytes=excess(sizes), done={}).result() == gone
+        assert store.outbox.waiting("logs", 0) == 3 - gone.get(("logs", "disk_share"), 0)
+        assert store.outbox.waiting("traces", 0) == 2 - gone.get(("traces", "disk_share"), 0)
 
     @pytest.mark.parametrize("limit", [1, 2, 3])
     def test_so_many_rows_at_a_time(self, store: Store, sizes: list[int], limit: int) -> None:
         later = store.clock.running() + 5
-        assert sum(store.drop_unsent(later, 0, {}, limit).result().values()) == (1, 3, 4)[limit - 1]
+        assert sum(store.outbox.drop_unsent(later, 0, {}, limit).result().values()) == (1, 3, 4)[limit - 1]
 
     def test_what_is_too_old_frees_room(self, store: Store, sizes: list[int]) -> None:
         with open_database(store.path / "pandaeval.db") as other:
             other.execute("UPDATE outbox SET created_at = 10 WHERE seq = 1")
-        assert store.drop_unsent(10.0, 0, {}).result() == {}
-        assert store.drop_unsent(20.0, sizes[0], {}).result() == {("logs", "too_old"): 1}
-        assert store.drop_unsent(20.0, 0, {}).result() == {}
+        assert store.outbox.drop_unsent(10.0, 0, {}).result() == {}
+        assert store.outbox.drop_unsent(20.0, sizes[0], {}).result() == {("logs", "too_old"): 1}
+        assert store.outbox.drop_unsent(20.0, 0, {}).result() == {}
 
     def test_only_what_was_sent_is_forgotten_so_many_at_a_time(self, store: Store, sizes: list[int]) -> None:
-        assert [store.forget_sent("logs", 4, limit=1).result() for _ in range(3)] == [1, 1, 0]
-        assert [row.seq for row in store.reads.outbox_after("logs", 0)] == [5]
-        assert store.reads.outbox_waiting("traces", 0) == 2
+        assert [store.outbox.forget_sent("logs", 4, limit=1).result() for _ in range(3)] == [1, 1, 0]
+        assert [row.seq for row in store.outbox.after("logs", 0)] == [5]
+        assert store.outbox.waiting("traces", 0) == 2
 
     def test_waiting_items_are_counted_no_further_than_so_many_rows(self, store: Store, sizes: list[int]) -> None:
-        assert [store.reads.outbox_waiting("logs", 0, most) for most in (1, 2, 9)] == [1, 2, 3]
-        assert store.reads.outbox_waiting("traces", 2) == 1, "the cursor stands within a batch"
+        assert [store.outbox.waiting("logs", 0, most) for most in (1, 2, 9)] == [1, 2, 3]
+        assert store.outbox.waiting("traces", 2) == 1, "the cursor stands within a batch"
 
     def test_a_page_ends_at_its_limit(self, store: Store, sizes: list[int]) -> None:
-        assert [len(store.reads.outbox_after("logs", 0, limit)) for limit in (1, 2, 3, 9)] == [1, 2, 3, 3]
-        assert [len(store.reads.outbox_after("traces", 0, limit)) for limit in (1, 2)] == [1, 2]
+        assert [len(store.outbox.after("logs", 0, limit)) for limit in (1, 2, 3, 9)] == [1, 2, 3, 3]
+        assert [len(store.outbox.after("traces", 0, limit)) for limit in (1, 2)] == [1, 2]
 
 
 class TestSeries:
@@ -227,22 +228,22 @@ class TestSeries:
             SeriesRow(name, f'[["a","{name}{number}"]]', 1, 1, 1.0, {0: 1}, {}) for name in names for number in (1, 2)
         ]
         store.commit(WriteSet(series=rows, labels=[("agent", name) for name in names])).result()
-        return [each.key for name in names for each in store.reads.series("otlp", name)]
+        return [each.key for name in names for each in store.reads.tally.page("otlp", name)]
 
     def test_pages_of_one_name_in_order_of_their_keys(self, store: Store) -> None:
         keys = self.stored(store, "s", "t")
         assert sorted(keys[:2]) == keys[:2]
-        assert [each.key for each in store.reads.series("otlp", "s", limit=1)] == keys[:1]
-        assert [each.key for each in store.reads.series("otlp", "s", keys[0])] == keys[1:2]
-        assert [each.key for each in store.reads.series("otlp", "s", keys[1])] == []
-        assert sorted(store.reads.series_names()) == [
+        assert [each.key for each in store.reads.tally.page("otlp", "s", limit=1)] == keys[:1]
+        assert [each.key for each in store.reads.tally.page("otlp", "s", keys[0])] == keys[1:2]
+        assert [each.key for each in store.reads.tally.page("otlp", "s", keys[1])] == []
+        assert sorted(store.reads.tally.names()) == [
             (name, (("a", f"{name}{n}"),)) for name in ("s", "t") for n in (1, 2)
         ]
-        assert sorted(store.reads.labels()) == [("agent", "s"), ("agent", "t")]
+        assert sorted(store.reads.tally.labels()) == [("agent", "s"), ("agent", "t")]
 
     def test_each_reader_is_shown_a_zero_once(self, store: Store) -> None:
         first, second = self.stored(store, "s")
-        store.show_zeros("otlp", [first], 5.0).result()
-        store.show_zeros("otlp", [first, second], 7.0).result()
-        assert [each.zero_at for each in store.reads.series("otlp", "s")] == [5.0, 7.0]
-        assert [each.zero_at for each in store.reads.series("scrape", "s")] == [None, None]
+        store.tally.show_zeros("otlp", [first], 5.0).result()
+        store.tally.show_zeros("otlp", [first, second], 7.0).result()
+        assert [each.zero_at for each in store.reads.tally.page("otlp", "s")] == [5.0, 7.0]
+        assert [each.zero_at for each in store.reads.tally.page("scrape", "s")] == [None, None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, run_tables
-from pandaeval_collector.store.run_rows import RunBatch, RunResult, RunRow
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, runs
+from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
 from support.database import open_database
 
 
@@ -85,13 +85,13 @@ class TestWhichTracesThereAre:
         decide(store, 1)
         decide(store, 2, session="chat")
         decide(store, 3, listed=False)
-        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
         assert [store.runs.placed(trace_id(number)) for number in (1, 2, 3, 4)] == [(1, 0), (2, session), None, None]
 
     def test_all_between_two_numbers_with_their_sessions(self, store: Store) -> None:
         decide(store, 1, 2)
         decide(store, 3, 4, session="chat")
-        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
         all_ = [
             *((number, 0, trace_id(number), None) for number in (1, 2)),
             *((number, session, trace_id(number), "chat") for number in (3, 4)),
@@ -106,7 +106,7 @@ class TestWhichTracesThereAre:
             assert store.runs.chosen(Wanted(), after, upto) == (found, last), (after, upto)
 
     def test_a_page_at_a_time_also_of_what_is_not_wanted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(run_tables, "_PAGE", 2)
+        monkeypatch.setattr(runs, "_PAGE", 2)
         for number in range(1, 6):
             decide(store, number, agent="ab"[number == 5])
         pages, after = [], 0

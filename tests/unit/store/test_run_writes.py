@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, run_tables
+from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, runs
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.run_rows import MOST_WAITING, FullError, RunBatch, RunResult, RunRow
+from pandaeval_collector.store.runs import MOST_WAITING, FullError, RunBatch, RunResult, RunRow
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def standing(store: Store, key: str = "live") -> RunRow:
 def rows(store: Store, table: str, run: int) -> list[int]:
     key = "about" if table == "run_results" else "no"
     return [
-        no for (no,) in store.people.reader().execute(f"SELECT {key} FROM {table} WHERE run = ? ORDER BY 1", (run,))
+        no for (no,) in store.reads.connection().execute(f"SELECT {key} FROM {table} WHERE run = ? ORDER BY 1", (run,))
     ]
 
 
@@ -109,11 +109,11 @@ class TestNew:
     def test_a_session_alone_is_no_trace(self, store: Store) -> None:
         with written(store) as connection:
             connection.execute("INSERT INTO listed (no, session, at, badness, failures) VALUES (-3, 3, 0, 0, 0)")
-            assert run_tables.insert(connection, b"{}", 1.0).upto == 0
+            assert runs.queued(connection, b"{}", 1.0).upto == 0
 
     def test_a_run_of_a_schedule_names_it(self, store: Store) -> None:
         with written(store) as connection:
-            run = run_tables.insert(connection, b"{}", 7.0, schedule="nightly")
+            run = runs.queued(connection, b"{}", 7.0, schedule="nightly")
         assert (run.schedule, run.created_at) == ("nightly", 7.0)
 
 
@@ -153,7 +153,7 @@ class TestBatches:
         run, _ = store.runs.create(b"").result()
         store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, 0.25), result(-2, None, "session.n")])])).result()
         columns = "run, about, metric, outcome, score, success, cost_usd, by, body"
-        found = store.people.reader().execute(f"SELECT {columns} FROM run_results ORDER BY seq").fetchall()
+        found = store.reads.connection().execute(f"SELECT {columns} FROM run_results ORDER BY seq").fetchall()
         assert found == [
             (run.no, 4, "trace.m", "scored", 0.25, 0, 0.25, "1 judge", b"4 0.25"),
             (run.no, -2, "session.n", "skipped", None, None, 0.25, "1 judge", b"-2 None"),
@@ -183,7 +183,7 @@ class TestBatches:
 
 
 def rows_of(store: Store, run: int, state: str) -> list[tuple[int, str]]:
-    found = store.people.reader().execute(
+    found = store.reads.connection().execute(
         "SELECT no, why FROM run_items WHERE run = ? AND state = ? ORDER BY no", (run, state)
     )
     return found.fetchall()
@@ -207,9 +207,9 @@ class TestForgetting:
         ended_at = of(store, run).ended_at
         assert ended_at is not None
         with written(store) as connection:
-            assert run_tables.forget(connection, ended_at, 100) == 0
+            assert runs.forget(connection, ended_at, 100) == 0
             assert of(store, run).no == run.no
-            assert run_tables.forget(connection, ended_at + 0.001, 100) == 8
+            assert runs.forget(connection, ended_at + 0.001, 100) == 8
         assert store.runs.find(run.id) is None
         assert rows(store, "run_results", run.no) == rows(store, "run_items", run.no) == []
 
@@ -219,7 +219,7 @@ class TestForgetting:
         if begun:
             store.runs.begin(run.no).result()
         with written(store) as connection:
-            assert run_tables.forget(connection, 9e12, 100) == 0
+            assert runs.forget(connection, 9e12, 100) == 0
         assert rows(store, "run_items", run.no) == rows(store, "run_results", run.no) == [1, 2, 3, 4]
 
     def test_so_many_rows_at_a_time_and_the_run_at_last(self, store: Store) -> None:
@@ -228,19 +228,19 @@ class TestForgetting:
         with written(store) as connection:
             steps = []
             for _ in range(4):
-                gone = run_tables.forget(connection, 9e12, 3)
+                gone = runs.forget(connection, 9e12, 3)
                 steps.append((gone, len(rows(store, "run_results", run.no)), len(rows(store, "run_items", run.no))))
                 assert (store.runs.find(run.id) is None) == (len(steps) > 2)
         assert steps == [(3, 1, 4), (3, 0, 2), (2, 0, 0), (0, 0, 0)]
         assert rows(store, "run_items", other.no) == [1]
 
     def test_one_of_many_runs_that_ended_is_no_reason_to_pass_over_the_others(self, store: Store) -> None:
-        runs = [self.filled(store, 1) for _ in range(12)]
-        for run in runs:
+        ended = [self.filled(store, 1) for _ in range(12)]
+        for run in ended:
             store.runs.end(run.no).result()
         with written(store) as connection:
-            assert run_tables.forget(connection, 9e12, 100) == 20, "ten runs at a time"
-            assert run_tables.forget(connection, 9e12, 100) == 4
+            assert runs.forget(connection, 9e12, 100) == 20, "ten runs at a time"
+            assert runs.forget(connection, 9e12, 100) == 4
         assert store.runs.newest() == []
 
     def test_of_what_stands_goes_what_is_about_deleted_traces(self, store: Store) -> None:
@@ -249,15 +249,15 @@ class TestForgetting:
             batch(run.no, *((no, "") for no in range(1, 6)), beside=tuple((no, 0) for no in range(1, 6)))
         ).result()
         with written(store) as connection:
-            assert run_tables.forget(connection, 9e12, 100) == 0, "no trace was decided, none was deleted"
+            assert runs.forget(connection, 9e12, 100) == 0, "no trace was decided, none was deleted"
             connection.execute(
                 "INSERT INTO traces (no, trace_id, revision, final, digest, known, chunks, size, decided_at)"
                 " VALUES (4, x'01', 1, 1, '', x'', '[]', 0, 0)"
             )
-            assert run_tables.forget(connection, 0.0, 2) == 4, "of each kind so many"
+            assert runs.forget(connection, 0.0, 2) == 4, "of each kind so many"
             assert (rows(store, "run_results", run.no), rows(store, "run_items", run.no)) == ([3, 4, 5], [3, 4, 5])
-            assert run_tables.forget(connection, 0.0, 2) == 2
-            assert run_tables.forget(connection, 0.0, 2) == 0
+            assert runs.forget(connection, 0.0, 2) == 2
+            assert runs.forget(connection, 0.0, 2) == 0
         assert rows(store, "run_results", run.no) == rows(store, "run_items", run.no) == [4, 5]
         assert rows(store, "run_items", other.no) == [1, 2, 3, 4], "a run that does not stand is whole or not there"
         assert of(store, run).state == "standing"

@@ -44,7 +44,7 @@ def test_the_facts_of_a_session_come_without_answers(store: Store) -> None:
 def test_what_a_trace_left_behind_is_found_by_its_id(store: Store) -> None:
     rows = [row(1, "s"), row(2, "")]
     filed(store, *rows)
-    assert [store.reads.session_trace(trace_id(number)) for number in (1, 2, 3)] == [*rows, None]
+    assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {row.trace_id: row for row in rows}
     assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {each.trace_id: each for each in rows}
     assert store.reads.session_of([trace_id(number) for number in (1, 2, 3)]) == {trace_id(1): "s"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.store.found import end
+from pandaeval_collector.store.finding import _end as end
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, badness_of
 
 Verdict = tuple[bool | None, float | None]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import pandaeval_collector.store.damage as damage_module
+import pandaeval_collector.store.connection as damage_module
 from pandaeval_collector.store import (
     Chunk,
     DecidedTrace,
@@ -172,8 +172,8 @@ class TestDecisions:
         assert isinstance(store.commit(changes).exception(10), IndexError)
         assert not store.decided([T1])
         assert not store.reads.results_after(0)
-        assert not store.reads.outbox_after("logs", 0)
-        assert not store.reads.series("otlp", "s")
+        assert not store.outbox.after("logs", 0)
+        assert not store.reads.tally.page("otlp", "s")
 
     def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
         def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
@@ -192,7 +192,7 @@ class TestDecisions:
         row = SeriesRow("s", '{"a":"b"}', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
         store.commit(WriteSet(series=[row])).result(10)
         store.commit(WriteSet(series=[row])).result(10)
-        [found] = store.reads.series("otlp", "s")
+        [found] = store.reads.tally.page("otlp", "s")
         assert (found.count, found.total, found.buckets) == (4, 3.0, (2, 0, 2))
         assert found.exemplars == {2: (0.5, "t", "s", 9)}
 
@@ -321,7 +321,7 @@ class TestOpening:
         store = open_store()
         assert not store.was_damaged
         with pytest.raises(sqlite3.DatabaseError), store.reads.snapshot():
-            store.reads.labels()
+            store.reads.tally.labels()
         store.close()
         assert open_store().was_damaged
         assert not open_store().was_damaged

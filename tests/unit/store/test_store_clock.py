@@ -117,7 +117,7 @@ class TestUnsent:
         seen = machine.store._writer.commits
         await until(lambda: machine.store._writer.commits > seen + 4)
         await outlets.stop()
-        return machine.store.reads.outbox_waiting("logs", 0)
+        return machine.store.outbox.waiting("logs", 0)
 
     @whatever_happens
     async def test_results_outlive_it(self, machine: Machine, event: Event) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import pandaeval_collector.store.rescue as rescue_module
+import pandaeval_collector.store.directory as rescue_module
 from pandaeval_collector.store import Chunk, Store, StoreBusyError, StoreGoneError
 from support.stored import chunk_ids
 

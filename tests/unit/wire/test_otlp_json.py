@@ -300,3 +300,12 @@ def test_recorded_traces_of_real_libraries() -> None:
             records += sum(len(s.log_records) for r in logs_from_json(document).resource_logs for s in r.scope_logs)
     assert spans > 1_000
     assert records > 100
+
+
+@pytest.mark.parametrize("loads", [otlp_json._loader(), otlp_json._slowly])
+def test_half_a_surrogate_pair_costs_one_value(loads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_json, "_loads", loads)
+    body = rb'{"cut": "a \ud83d", "whole": "\ud83d\ude00", "written": "\\ud83d"}'
+    assert decode_json(body) == {"cut": "a \ufffd", "whole": "\U0001f600", "written": "\\ud83d"}
+    with pytest.raises(BadOtlp, match="not JSON"):
+        decode_json(body + b"}")

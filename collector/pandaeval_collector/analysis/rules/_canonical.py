@@ -80,32 +80,18 @@ def pieces(result: Any) -> tuple[str, ...] | None:
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             result = json.loads(result)
-    try:
-        return _gathered(result, True) or _gathered(result, False)
-    except _TooMuchError:
-        return None
-
-
-def unseen_share(said: tuple[str, ...], known: set[str]) -> float:
-    """Returns the share, by length, of the pieces that are not among the known ones: 0..1."""
-    size = sum(len(piece) + 1 for piece in said)
-    return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
-
-
-def is_empty(said: tuple[str, ...]) -> bool:
-    """Whether a result holds nothing but keys: no rows, no text, no number."""
-    return all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
+    for drop in (True, False):
+        try:
+            found = [*islice(_leaves(result, "", _CONTENT_DEPTH, drop), _MOST + 1)]
+        except _TooMuchError:
+            return None
+        if found:
+            return tuple(sorted(found)) if len(found) <= _MOST else None
+    return ()
 
 
 class _TooMuchError(ValueError):
     """There are too many pieces, they nest too deep, or one cannot be spelled out."""
-
-
-def _gathered(value: Any, drop: bool) -> tuple[str, ...]:
-    found = [*islice(_leaves(value, "", _CONTENT_DEPTH, drop), _MOST + 1)]
-    if len(found) > _MOST:
-        raise _TooMuchError
-    return tuple(sorted(found))
 
 
 def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Calls that go round: two tools that take turns, and longer circles."""
+"""Tool calls that were made before and brought nothing new, and how they go round."""
 
 from __future__ import annotations
 
@@ -6,10 +6,162 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments
-from pandaeval_collector.analysis.rules._repeats import Step
-from pandaeval_collector.analysis.rules._verbs import Nature
+from pandaeval_collector.analysis.rules._canonical import bare, canonical_arguments, same_answer
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._verbs import Nature, is_stepwise
 from pandaeval_otel.model import Kind, Reasoning, Span, Text, ToolCall, ToolRequest, ToolResponse, Trace
+
+POLL_WAIT_S = 2.0
+"""An idle wait of this many seconds between a call and the same call again makes it polling."""
+RETRY_WAIT_S = 1.0
+"""An idle wait of this many seconds after a failed call makes the same call a retry with back-off."""
+UNKNOWN_WAIT_S = 10.0
+"""As ``POLL_WAIT_S``, if the trace does not show what models and tools did meanwhile: a model may have thought."""
+GROWTH = 1.5
+LEAST_GROWING_S = 0.25
+"""After failed calls, waits that grow by this factor from one to the next are a back-off, from this length on."""
+CAUTIOUS_ROUNDS = 3
+"""Where repetition is weak evidence (no result captured, a call that may change something, a call that failed, one
+in other words), it takes this many equal calls in a row until the later ones count."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A tool call with what was found out about it. ``signature``: the same for the same agent, tool and equivalent
+    arguments; ``None`` if the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
+    acting agent. ``idle_s``: seconds since the previous call in which nothing worked; ``idle_known``: the trace shows
+    that nothing worked, not only that no other call was made. ``news``: the answer was new, as far as can be told.
+    ``wasted``: the call is a repetition. ``asked_by``: the model call that asked for it, if only that call tells of it.
+    ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such call.
+    ``delegates``: another agent worked inside it."""
+
+    call: ToolCall
+    nature: Nature
+    signature: str | None
+    turn: int
+    visit: int
+    asked_by: str = ""
+    idle_s: float = 0.0
+    idle_known: bool = True
+    news: bool = True
+    wasted: bool = False
+    stale: bool = False
+    delegates: bool = False
+
+
+@dataclass(slots=True)
+class _Chain:
+    """A series of equal calls. ``state``: the state's number after the latest one; ``repeats``: all calls that were
+    marked as wasted since the state last changed."""
+
+    last: int
+    state: int
+    length: int = 1
+    idle_s: float = 0.0
+    growths: int = 0
+    pending: list[Step] = field(default_factory=list)
+    repeats: list[Step] = field(default_factory=list)
+
+
+def mark_repeats(steps: Sequence[Step]) -> None:
+    """Sets ``news`` and ``wasted`` of every step. Linear in the number of steps."""
+    _Marker(steps).run()
+
+
+class _Marker:
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self._chains: dict[str, _Chain] = {}
+        self._state = 0  # a new number whenever the world may have changed
+        self._last_news = -1
+        self._last_wait = -1
+
+    def run(self) -> None:
+        turn = 0
+        for index, step in enumerate(self._steps):
+            if step.turn != turn:
+                turn = step.turn
+                self._state += 1
+            if step.idle_s >= (POLL_WAIT_S if step.idle_known else UNKNOWN_WAIT_S):
+                self._last_wait = index
+            if step.nature is Nature.WAITING:
+                step.news = False
+                self._last_wait = index
+                continue
+            if step.signature is not None:
+                self._follow(index, step, step.signature)
+            if step.news and step.nature in (Nature.READING, Nature.CHANGING):
+                self._last_news = index
+            if step.nature is Nature.CHANGING and not failed(step.call):
+                self._state += 1
+                if step.signature is not None:
+                    self._chains[step.signature].state = self._state
+
+    def _follow(self, index: int, step: Step, signature: str) -> None:
+        chain = self._chains.get(signature)
+        if chain is None:
+            self._chains[signature] = _Chain(index, self._state)
+            return
+        before = self._steps[chain.last]
+        same = True if step.stale else same_answer(before.call, step.call)
+        step.news = same is False or (same is None and step.nature is Nature.CHANGING)
+        if same is False:
+            _forgive(chain)  # the answer changed in the end, so the calls before were waiting for that
+            self._chains[signature] = _Chain(index, self._state)
+        elif chain.state == self._state and (
+            step.call.start_ns < before.call.end_ns or (step.asked_by and step.asked_by == before.asked_by)
+        ):
+            chain.last = index  # asked for at the same time: the answer could not be known yet
+        elif chain.state != self._state or not self._may_repeat(chain, before, step, same):
+            self._chains[signature] = _Chain(index, self._state)
+        elif self._waited(chain, before, step):
+            self._chains[signature] = _Chain(
+                index, self._state, idle_s=chain.idle_s, growths=chain.growths, repeats=chain.repeats
+            )
+        else:
+            chain.last = index
+            chain.length += 1
+            weak = same is None or step.stale or step.nature is Nature.CHANGING or failed(step.call)
+            chain.pending.append(step)
+            if not weak or chain.length >= CAUTIOUS_ROUNDS:
+                for repeat in chain.pending:
+                    repeat.wasted = True
+                chain.repeats.extend(chain.pending)
+                chain.pending.clear()
+
+    def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
+        if same is None and step.nature is Nature.CHANGING:
+            return False
+        if step.nature is Nature.THINKING:  # a note may be taken again later; at once, it is no thought
+            return self._steps[chain.last + 1] is step
+        if step.nature is Nature.HAND_OVER:
+            return step.visit == before.visit and self._last_news <= chain.last
+        if step.stale and failed(step.call):  # between two attempts that failed alike the agent may have found out why
+            return self._last_news <= chain.last
+        if step.nature is not Nature.CHANGING or failed(step.call):
+            return True
+        if is_stepwise(step.call.name) and bare(step.call.result):
+            return False
+        return self._last_news <= chain.last
+
+    def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
+        """Returns whether time was spent on purpose since the previous equal call."""
+        grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
+        chain.growths = chain.growths + 1 if grew else 0
+        chain.idle_s = step.idle_s
+        if failed(before.call):
+            if chain.growths >= (1 if step.idle_known else 2):
+                _forgive(chain)
+                return True
+            if step.idle_known and step.idle_s >= RETRY_WAIT_S:
+                return True
+        return self._last_wait > chain.last
+
+
+def _forgive(chain: _Chain) -> None:
+    for repeat in chain.repeats:
+        repeat.wasted = False
+    chain.repeats.clear()
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.
@@ -21,27 +173,15 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
     """Maps each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
-    outermost agents.
+    outermost agents. The tool calls are the nearest ones above each agent.
 
     An agent that was started as a tool knows nothing of others that were started so, even of its own name.
     """
-    tools = _tools_above(spans)
-    by_id = {span.span_id: span for span in spans if tools}
-    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
-
-
-def delegating(spans: Sequence[Span]) -> set[str]:
-    """Returns the ids of the tool spans in which an agent worked: the nearest one above each agent."""
-    tools = _tools_above(spans)
-    return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
-
-
-def _tools_above(spans: Sequence[Span]) -> dict[str, str]:
-    """Maps each span id to the nearest tool call above it; nothing where no agent worked inside any, as mostly."""
     by_id = {span.span_id: span for span in spans}
     if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
-        return {}
-    return _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+        return {}  # as mostly
+    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+    return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
@@ -108,17 +248,19 @@ class Visits:
 
 
 @dataclass(frozen=True, slots=True)
-class PingPong:
-    """Two agents that hand a run to and fro, ``rounds`` >= 2 times. ``visits``: of all rounds; ``members`` and
-    ``wasted``: indexes of the calls that handed over, in all rounds and in those after the first."""
+class Cycle:
+    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
+    ``wasted``: of the later ones that brought nothing new. Of a ping-pong the ``visits`` of all rounds, and as calls
+    those that handed over."""
 
+    kind: str
     rounds: int
-    visits: tuple[Visit, ...]
     members: tuple[int, ...]
     wasted: tuple[int, ...]
+    visits: tuple[Visit, ...] = ()
 
 
-def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingPong]:
+def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[Cycle]:
     """Finds runs of visits that alternate between two agents, in which from the second round on no visit brought
     anything.
 
@@ -141,7 +283,7 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
                 if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < at
             )
             wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
-            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), members, wasted))
+            found.append(Cycle("ping_pong", (at - first) // 2, members, wasted, tuple(visits[first:at])))
         first = at - 1
     return found
 
@@ -192,17 +334,6 @@ _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
-    ``wasted``: of the later ones that brought nothing new."""
-
-    kind: str
-    rounds: int
-    members: tuple[int, ...]
-    wasted: tuple[int, ...]
-
-
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     """Puts every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
 
@@ -220,11 +351,17 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     for index, step in enumerate(steps):
         before.append(latest.get(step.signature, index))
         latest[step.signature] = index
+
+    def end_loose() -> None:
+        """Ends the cycles of single calls between those that go round."""
+        repeats = (tuple(index for index in places if steps[index].wasted) for places in loose.values())
+        cycles.extend(Cycle("repeat", 1 + len(each), (before[each[0]], *each), each) for each in repeats if each)
+        loose.clear()
+
     at = 0
     while at < len(line):
         if steps[line[at]].news:
-            cycles.extend(_loose_cycles(loose, steps, before))
-            loose = {}
+            end_loose()
             at += 1
             continue
         period = max(_KINDS, key=lambda period: (runs[period][at], -period))
@@ -238,7 +375,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
             distinct = len({steps[index].signature for index in wasted})
             cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
         at += length
-    cycles.extend(_loose_cycles(loose, steps, before))
+    end_loose()
     return sorted(cycles, key=lambda cycle: cycle.wasted)
 
 
@@ -250,12 +387,3 @@ def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
         if not here.news and here.signature is not None and here.signature == there.signature:
             runs[at] = runs[at + 1] + 1
     return runs
-
-
-def _loose_cycles(loose: dict[str | None, list[int]], steps: Sequence[Step], before: Sequence[int]) -> list[Cycle]:
-    cycles = []
-    for places in loose.values():
-        wasted = tuple(index for index in places if steps[index].wasted)
-        if wasted:
-            cycles.append(Cycle("repeat", 1 + len(wasted), (before[wasted[0]], *wasted), wasted))
-    return cycles

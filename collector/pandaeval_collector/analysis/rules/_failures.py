@@ -13,7 +13,8 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign, text_tells
+from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, text_tells
+from pandaeval_collector.analysis.rules._failure_text import FailureSign as FailureSign
 from pandaeval_otel.model import ToolCall
 
 # Whether an object that a tool gave back tells of a failure, by its fields.
@@ -130,8 +131,6 @@ def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
         yield _in_a_record(found)
 
 
-__all__ = ["PARSED_UP_TO", "FailureSign", "as_object", "error_of", "failed", "is_absence", "says_error", "tells"]
-
 PARSED_UP_TO = 20_000
 """Characters; longer texts are taken as they stand."""
 _PYTHON_UP_TO = 4_000
@@ -176,11 +175,6 @@ def error_of(call: ToolCall) -> str:
 def is_absence(call: ToolCall) -> bool:
     """Returns whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
-
-
-def says_error(result: Any) -> bool:
-    """Returns whether a result is an error message, and not one that mentions errors among other things."""
-    return _result_tells(result, _DEPTH) is FailureSign.FAILED
 
 
 def _result_tells(result: Any, depth: int) -> FailureSign:

@@ -15,21 +15,12 @@ from pandaeval_collector.analysis.rules._canonical import (
     CODE_KEYS,
     answered,
     in_arguments,
-    is_empty,
+    masked_error,
     pieces,
     statements,
-    unseen_share,
 )
-from pandaeval_collector.analysis.rules._code_runs import LONGEST as LONGEST_CODE
-from pandaeval_collector.analysis.rules._code_runs import (
-    CodeSketch,
-    code_alike,
-    code_sketch,
-    error_cause,
-    shows_something,
-)
+from pandaeval_collector.analysis.rules._cycles import Step
 from pandaeval_collector.analysis.rules._failures import error_of, failed
-from pandaeval_collector.analysis.rules._repeats import Step
 from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
 from pandaeval_otel.model import ToolCall
 
@@ -84,9 +75,9 @@ class _Request:
         return frozenset(words), frozenset(names)
 
     @cached_property
-    def sketches(self) -> tuple[CodeSketch, ...]:
+    def sketches(self) -> tuple[_Sketch, ...]:
         """Of the code."""
-        return tuple(code_sketch(statements(each)) for each in self.code)
+        return tuple(_sketch(statements(each)) for each in self.code)
 
     def alike(self, others: Sequence[_Request], least: float) -> bool:
         """Returns whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
@@ -97,7 +88,7 @@ class _Request:
             if (
                 names <= others_words
                 and others_names <= words
-                and all(map(code_alike, self.sketches, other.sketches))
+                and all(map(_alike, self.sketches, other.sketches))
                 and (not self.texts or (shorter > 0 and len(words & others_words) >= least * shorter))
             ):
                 return True
@@ -176,11 +167,11 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
         said = _said(call) if said is None else said
         if said is None:
             return
-        if step.nature is Nature.CHANGING and not failed(call) and not (request.sketches and shows_something(said)):
+        if step.nature is Nature.CHANGING and not failed(call) and not (request.sketches and _shows_something(said)):
             return
         if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
             continue
-        if unseen_share(said, subject.known) <= UNSEEN:
+        if _unseen_share(said, subject.known) <= UNSEEN:
             subject.varied = subject.varied or signature != subject.signature
             step.stale = subject.varied
             step.signature = subject.signature
@@ -204,11 +195,13 @@ def _may_be_another(call: ToolCall, of: Nature) -> bool:
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
     """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
-    return (_FAILED + error_cause(error_of(call)),) if failed(call) else pieces(call.result)
+    return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
-    return is_empty(said) or said[0].startswith(_FAILED)
+    """Returns whether a call failed, or its result holds nothing but keys: no rows, no text, no number."""
+    empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
+    return empty or said[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:
@@ -228,7 +221,7 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
         name = str(key)
         if value is None or value == "" or in_arguments(name):
             continue
-        if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= LONGEST_CODE:
+        if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= _LONGEST_CODE:
             request.code.append(value)
             fixed.append((name, "code", ""))
         elif (
@@ -243,3 +236,85 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
             text = value if isinstance(value, str) else repr(value)
             fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
     return request, repr(sorted(fixed, key=itemgetter(0)))
+
+
+def _unseen_share(said: tuple[str, ...], known: set[str]) -> float:
+    """Returns the share, by length, of the pieces that are not among the known ones: 0..1."""
+    size = sum(len(piece) + 1 for piece in said)
+    return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
+
+
+# When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
+_LONGEST_CODE = 20_000
+"""Characters; longer code is not compared."""
+_SAME = 0.7
+"""The share of all names that two pieces of code must have in common."""
+_FEW = 6
+"""With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
+_CONTENT = 80
+"""A literal of more characters is content (a file, a patch) and compared by its words."""
+_TOKEN = re.compile(
+    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|\"(?:[^\"\\\n]|\\.)*\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
+)
+_ASIDE = re.compile(
+    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*\(?[^()\n]*\)?[ \t]*;?|(?:import|from)\b.*)$",
+    re.MULTILINE,
+)
+"""A line that asks for nothing: a message that calls nothing, an import."""
+_CODE_WORD = re.compile(r"\w+")
+_CAUSE = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt|Timeout)\b[ \t]*:[ \t]*\S[^\n]*")
+_PLACE = re.compile(r"\bline \d+|\b0x[0-9a-fA-F]+", re.IGNORECASE)
+_ERROR_END = 4_000
+_FRAME = re.compile(
+    r"=(?:observations?|execution logs|last output from code snippet|output|result|none|null|ok|done)?\W*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """The essentials of a piece of code. ``asked``: its numbers and short texts; ``names``: its names, and the words of
+    long texts. Comments, imports and messages that it prints are left out."""
+
+    asked: frozenset[str]
+    names: frozenset[str]
+
+
+def _sketch(statements: str) -> _Sketch:
+    """Sketches code without comments (:func:`pandaeval_collector.analysis.rules._canonical.statements`)."""
+    asked: set[str] = set()
+    names: set[str] = set()
+    for token in _TOKEN.finditer(_ASIDE.sub("", statements)):
+        text = token.group()
+        if token.lastgroup == "comment":
+            continue
+        if token.lastgroup == "name":
+            names.add(text)
+        elif len(text) > _CONTENT:
+            names.update(_CODE_WORD.findall(text))
+        else:
+            asked.add(text.strip('"'))
+    return _Sketch(frozenset(asked), frozenset(names))
+
+
+def _alike(one: _Sketch, other: _Sketch) -> bool:
+    """Returns whether two pieces of code ask for the same: equal numbers and texts, and mostly the same names."""
+    if one.asked != other.asked or not one.names or not other.names:
+        return False
+    if min(len(one.names), len(other.names)) < _FEW:
+        return one.names == other.names
+    return len(one.names & other.names) >= _SAME * len(one.names | other.names)
+
+
+def _cause(text: str) -> str:
+    """Returns what broke, from the text of an error: the last line that names its kind, else all; without ids, times
+    and line numbers."""
+    end = text[-_ERROR_END:]
+    causes = _CAUSE.findall(end)
+    return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()
+
+
+def _shows_something(said: Sequence[str]) -> bool:
+    """Returns whether the output of code holds more than a frame: code that prints nothing may do something else each
+    time."""
+    return not all(map(_FRAME.fullmatch, said))

@@ -92,10 +92,16 @@ def nature(name: str, read_only: bool | None = None) -> Nature:
     namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,
     ``get_or_create`` and ``check_in`` do not), and a noun that asks for facts reads too (``order_status``).
     """
-    by_name = _by_name(name)
-    if read_only is None or by_name not in (Nature.READING, Nature.CHANGING):
-        return by_name
-    return Nature.READING if read_only else Nature.CHANGING
+    words = _words(name)
+    first = words[0] if words else ""
+    if first in WAIT or (first in WAIT_ALONE and len(words) == 1):
+        return Nature.WAITING
+    if first in THINK or any(word.endswith("thinking") for word in words):
+        return Nature.THINKING
+    if _hands_over(words):
+        return Nature.HAND_OVER
+    reads = not _writes(words) if read_only is None else read_only
+    return Nature.READING if reads else Nature.CHANGING
 
 
 @lru_cache(maxsize=4096)
@@ -142,19 +148,6 @@ def ends_run(name: str) -> bool:
     return words[0] in ASKING and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
 
 
-def _by_name(name: str) -> Nature:
-    words = _words(name)
-    if not words:
-        return Nature.READING
-    if words[0] in WAIT or (words[0] in WAIT_ALONE and len(words) == 1):
-        return Nature.WAITING
-    if words[0] in THINK or any(word.endswith("thinking") for word in words):
-        return Nature.THINKING
-    if _hands_over(words):
-        return Nature.HAND_OVER
-    return Nature.CHANGING if _writes(words) else Nature.READING
-
-
 def _writes(words: tuple[str, ...]) -> bool:
     if words[:2] in (("check", "in"), ("check", "out")) or _goes_on_to_write(words):
         return True
@@ -174,7 +167,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _hands_over(words: tuple[str, ...]) -> bool:
-    if "handoff" in words or "handover" in words or words[0] == "escalate":
+    if "handoff" in words or "handover" in words or words[:1] == ("escalate",):
         return True
     if not {("hand", "off"), ("hand", "over")}.isdisjoint(pairwise(words)):
         return True

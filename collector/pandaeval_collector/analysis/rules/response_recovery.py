@@ -1,14 +1,16 @@
-"""Tool calls that failed and that nothing made up for."""
+"""Tool calls that failed and that nothing made up for, and what an answer says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 from functools import wraps
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
 from pandaeval_collector.analysis.rules._failures import failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
+from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
@@ -99,3 +101,118 @@ def was_to_change(trace: Trace, call: ToolCall) -> bool:
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
     return nature(call.name, hint) is Nature.CHANGING
+
+
+# What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
+_QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
+_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
+
+_FAILED = lazily(
+    r"\b(?:unable|unfortunately|sorry|apolog\w+|cannot|can not|can't|cant|could not|couldn't|was not|wasn't|were not|"
+    r"weren't|has not|hasn't|have not|haven't|did not|didn't|does not|doesn't|do not|don't|will not|won't|not able|"
+    r"not (?:been |yet )?(?:possible|available|done|complete\w*|success\w*|found|allowed|permitted|authori\w+)|"
+    r"fail\w*|errors?|problems?|issues?|trouble|timed? ?out|timeouts?|unavailable|unsuccessful\w*|rejected|declined|"
+    r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|"
+    r"went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
+    r"is not|are not|no longer|instead|"
+    r"no (?:booking|order|change|refund|payment|reservation|action)s? (?:was|were|has|have)|"
+    r"leider|nicht|fehler\w*|fehlgeschlagen|gescheitert|"
+    r"malheureusement|désolée?|impossible|échou\w+|échec|erreur|n'ai pas|"
+    r"lamentablemente|lo siento|no (?:pude|se pudo|fue posible|puedo)|falló|"
+    r"infelizmente|desculpe|não (?:foi possível|consegui|pude)|falhou|"
+    r"purtroppo|mi dispiace|non (?:è stato possibile|sono riuscit\w+|posso)|helaas|niet|mislukt|tyvärr|inte|"
+    r"к сожалению|не удалось|ошибк\w+)\b"
+    r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없"
+)
+_ALL_IS_WELL = lazily(
+    r"\b(?:no|without|any|zero)(?: any| further)? (?:errors?|problems?|issues?|trouble)\b"
+    r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
+    r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b"
+)
+"""Phrases that sound like a failure and report none."""
+_ASKS_ON = lazily(
+    r"\b(?:would you (?:like|prefer)|do you (?:want|prefer)|shall i|should i|"
+    r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
+    r"let me know (?:if|how|which|what|whether)|how would you like)\b"
+)
+_HANDS_OVER = lazily(
+    r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
+    r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
+)
+_BY_THE_WAY = lazily(
+    r"\b(?:anything|something) else\b|\b(?:any )?(?:other|further|more|additional|else) "
+    r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
+    r"|\bhave (?:any|other)\b|\bfeel free\b"
+)
+"""How answers end politely, whatever was done: that asks nothing about what failed."""
+_DONE = (
+    r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
+    r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
+)
+_CLAIMS = lazily(
+    rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
+    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b"
+)
+_NOT_YET = lazily(
+    r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
+    r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
+    r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$"
+)
+"""A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
+_SORRY = lazily(
+    r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
+    r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
+)
+"""Words of regret. Beside a claim that something was done, the regret may be about what the user told."""
+_ASIDE = lazily(
+    r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
+    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
+)
+"""What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
+_POLICY = lazily(
+    r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
+    r"unavailable|not (?:possible|available|allowed|permitted))\b"
+)
+"""What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
+_LONGEST = 20_000
+"""Characters of an answer that are read."""
+
+
+class Told(Enum):
+    """What an answer says of failed work. ``ADMITTED``: something failed or was not done. ``ASKED``: that, or that more
+    is needed, and it asks how to go on or hands over. ``CLAIMED``: something was done, and no word of a failure."""
+
+    NOTHING = auto()
+    ADMITTED = auto()
+    ASKED = auto()
+    CLAIMED = auto()
+
+
+def told(answer: str, done: bool = True) -> Told:
+    """Reads what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
+    work was done, so a claim may be about that, and words about limits about the rest."""
+    text = answer[:_LONGEST].replace("\u2019", "'")
+    sentences = [each for each in _SENTENCE.split(text) if each.strip()]
+    claims = any(_CLAIMS.search(each) is not None and _NOT_YET.search(each) is None for each in sentences)
+    said = _ALL_IS_WELL.sub(" ", text)
+    if claims:
+        said = _ASIDE.sub(" ", _SORRY.sub(" ", said))
+        if not done:
+            said = _POLICY.sub(" ", said)
+    asks = any(
+        pattern.search(each) is not None
+        for each in sentences
+        if _BY_THE_WAY.search(each) is None or " or " in each
+        for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER)
+    )
+    if _FAILED.search(said) is not None:
+        return Told.ASKED if asks else Told.ADMITTED
+    if claims:
+        return Told.CLAIMED
+    return Told.ASKED if asks else Told.NOTHING
+
+
+def owns_up(answer: str) -> bool:
+    """Returns whether the answer says that something failed or was not done, or asks how to go on, and claims no
+    success."""
+    return told(answer) in (Told.ADMITTED, Told.ASKED)

@@ -40,14 +40,13 @@ from pandaeval_collector.analysis.rules._canonical import answered, canonical_ar
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
     Cycle,
-    PingPong,
+    Step,
     Visits,
     contexts,
-    delegating,
     find_cycles,
     find_ping_pong,
+    mark_repeats,
 )
-from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
@@ -189,22 +188,30 @@ def tool_loop(trace: Trace) -> ToolLoop:
     steps = _steps(trace, timeline, visits)
     mark_rewordings(steps)
     mark_repeats(steps)
-    cycles = find_cycles(steps)
-    rallies = find_ping_pong(visits.all, steps)
-    wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
+    cycles = [*find_cycles(steps), *find_ping_pong(visits.all, steps)]
+    wasted = {index for cycle in cycles for index in cycle.wasted}
     calls = trace.tool_calls
-    # Of calls the time from the end of the one before the first repetition to the end of the last one, in ns.
-    parts = [
-        (_loop(cycle, calls), (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)) for cycle in cycles
-    ]
-    parts += [(_loop(rally, calls), (rally.visits[2].start_ns, rally.visits[-1].end_ns)) for rally in rallies]
-    spent = merged(time for _, time in parts)
+    times = [_time(cycle, calls) for cycle in cycles]
+    spent = merged(times)
     return ToolLoop(
         calls=len(calls),
         repeated=tuple(numbers[index] for index in sorted(wasted) if numbers[index] >= 0),
         written=sum(numbers[index] < 0 for index in wasted),
-        cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
-        seconds=_seconds(spent),
+        cycles=tuple(
+            LoopCycle(
+                kind=cycle.kind,
+                rounds=cycle.rounds,
+                tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
+                span_ids=tuple(calls[index].span_id for index in cycle.members)
+                or tuple(visit.first_span_id for visit in cycle.visits),
+                wasted_calls=len(cycle.wasted),
+                seconds=max(0, time[1] - time[0]) / 1e9,
+                tokens=timeline.tokens(*time),
+                agents=tuple(visit.agent for visit in cycle.visits[:2]),
+            )
+            for cycle, time in zip(cycles, times, strict=True)
+        ),
+        seconds=sum(end - start for start, end in spent) / 1e9,
         tokens=sum(timeline.tokens(*time) for time in spent),
         unseen=_unseen(trace),
     )
@@ -250,7 +257,7 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     for tool in trace.tools:
         tools.setdefault(tool.name, tool)
     inside = contexts(trace.spans)
-    given_on = delegating(trace.spans)
+    given_on = {*inside.values()} - {""}
     defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
     asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     steps: list[Step] = []
@@ -281,20 +288,11 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
-def _loop(found: Cycle | PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
-    visits = found.visits if isinstance(found, PingPong) else ()
-    return LoopCycle(
-        kind="ping_pong" if isinstance(found, PingPong) else found.kind,
-        rounds=found.rounds,
-        tools=tuple(dict.fromkeys(calls[index].name for index in found.members)),
-        span_ids=tuple(calls[index].span_id for index in found.members) or tuple(at.first_span_id for at in visits),
-        wasted_calls=len(found.wasted),
-        agents=tuple(visit.agent for visit in visits[:2]),
-    )
-
-
-def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
-    return sum(max(0, end - start) for start, end in intervals) / 1e9
+def _time(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
+    """Returns the time of the later rounds, in ns: of calls, from the end of the one before the first repetition."""
+    if cycle.visits:
+        return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
+    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
 
 
 # Is a run whose steps are traces of their own running away?

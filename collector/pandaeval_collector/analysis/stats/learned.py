@@ -1,90 +1,115 @@
-"""What was learned of one agent from labels, as a file of JSON."""
+"""What was learned of one agent from labels: a logistic regression on few, named features, as ``pandaeval learn`` wrote
+it to a file of JSON."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel, ShareEstimate
-
-# Which runs people should look at next: half of the effort at random, half near the judge's threshold, each run with a
-# known chance.
-#
-# Runs are ranked by a number that follows from their id, divided by how much each is wanted; the first ones are drawn
-# (sequential Poisson sampling, Ohlsson 1998; priority sampling, Duffield, Lund and Thorup 2007). The chance of a run is
-# how much it is wanted times the rank of the first that was not drawn, and estimates weigh by one over it. Who is drawn
-# does not depend on who asks, nor on what was drawn before: a later, larger draw holds every earlier one.
-_REACH = 0.15
-"""How far from the threshold the interest in a run falls to a third."""
-
-Values = NDArray[np.float64]
-
-
-def wanted(scores: Values, thresholds: Values) -> Values:
-    """Returns how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
-    near = np.exp(-np.abs(scores - thresholds) / _REACH)
-    found: Values = 0.5 / len(scores) + 0.5 * near / near.sum()
-    return found
-
-
-def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
-    """Draws at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
-    chance to be drawn so far. ``numbers``: of :func:`numbers_of`."""
-    ranks = numbers / wants
-    waiting = np.flatnonzero(is_open)
-    waiting = waiting[np.argsort(ranks[waiting], kind="stable")]
-    if len(waiting) <= count:
-        return waiting, np.ones(len(ranks))
-    return waiting[:count], np.minimum(1.0, ranks[waiting[count]] * wants)
-
-
-def numbers_of(ids: Sequence[str]) -> Values:
-    """Hashes each id to a number in (0, 1], the same on every machine."""
-    hashes = [hashlib.blake2b(each.encode(), digest_size=8, person=b"label drawing") for each in ids]
-    return np.asarray([(int.from_bytes(each.digest(), "big") + 1) / 2.0**64 for each in hashes], np.float64)
-
+from pandaeval_collector.analysis.stats.problem_features import told
 
 FORMAT = 1
+_MOST_REASONS = 3
+_WEAK = 0.05
+"""A contribution to the log-odds below this is no reason."""
+Numbers = NDArray[np.float64]
+Row = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEstimate:
+    """A value in 0..1 with its 95 % interval, from ``n`` units; ``nan`` without any."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        if self.value != self.value:
+            return "–"
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemModel:
+    """A fitted model. ``names``, ``means``, ``scales`` and ``weights``: of the features; ``slope`` and ``offset``:
+    Platt's scaling; ``rate``: share of bad units among the labels."""
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    weights: tuple[float, ...]
+    bias: float
+    slope: float
+    offset: float
+    rate: float
+
+    def score(self, row: Row) -> float:
+        """Returns the log-odds of a problem as fitted, before Platt's scaling."""
+        return self.bias + sum(self._parts(row))
+
+    def probability(self, row: Row) -> float:
+        """Returns how likely a problem is, 0..1."""
+        return float(sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
+
+    def reasons(self, row: Row) -> tuple[str, ...]:
+        """Returns in words what speaks most for a problem, the strongest first; at most three."""
+        parts = sorted(zip(self._parts(row), self.names, strict=True), reverse=True)
+        named = [(part, name) for part, name in parts if part * self.slope > _WEAK][:_MOST_REASONS]
+        means = dict(zip(self.names, self.means, strict=True))
+        return tuple(told(name, row.get(name, 0.0) > means[name]) for _, name in named)
+
+    def _parts(self, row: Row) -> list[float]:
+        values = zip(self.names, self.means, self.scales, self.weights, strict=True)
+        return [weight * (row.get(name, 0.0) - mean) / scale for name, mean, scale, weight in values]
+
+    @property
+    def version(self) -> str:
+        """8 hex digits that change with anything a probability depends on."""
+        return hashlib.blake2b(json.dumps(asdict(self)).encode(), digest_size=4).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """A problem model with its origin. ``level``: ``session``, or ``trace`` for traces without one; ``source``: whose
-    verdicts, ``people`` or a judge's model; ``metric``: the key of the metric that they are about."""
+    """A model with its origin. ``level``: ``session``, or ``trace`` for traces without one; ``source``: whose verdicts,
+    ``people`` or a judge's model; ``metric``: the key of the metric that they are about; ``labels``: their number.
+    ``auroc``, ``same_length``: how well it finds problems in units that it had not seen, and in equally long ones."""
 
     level: str
     agent: str
     source: str
     metric: str
     model: ProblemModel
-    evidence: HeldOutFigures
-
-    @property
-    def version(self) -> str:
-        """8 hex digits that change with anything a probability depends on."""
-        return hashlib.blake2b(json.dumps(asdict(self.model)).encode(), digest_size=4).hexdigest()
-
-    def to_json(self) -> str:
-        """Writes the model as :meth:`of_json` reads it."""
-        held = {"format": FORMAT, "version": self.version, **asdict(self)}
-        return json.dumps(held, indent=1) + "\n"
+    labels: int
+    auroc: ShareEstimate | None
+    same_length: ShareEstimate | None
 
     @classmethod
     def of_json(cls, text: str | bytes) -> LearnedModel:
-        """Reads a model. Raises ``ValueError`` for what :meth:`to_json` did not write."""
+        """Reads a model. Raises ``ValueError`` for what ``pandaeval learn`` did not write."""
         try:
             held = json.loads(text)
             if held["format"] != FORMAT:
                 raise ValueError(f"it has format {held['format']}, and this version reads {FORMAT}: learn anew")
-            names = {name: str(held[name]) for name in ("level", "agent", "source", "metric")}
-            figures = dict(held["evidence"])
-            for name in ("auroc", "same_length"):
-                figures[name] = None if figures[name] is None else ShareEstimate(**figures[name])
-            return cls(**names, model=ProblemModel.of_dict(held["model"]), evidence=HeldOutFigures(**figures))
+            level, agent, source, metric = (str(held[name]) for name in ("level", "agent", "source", "metric"))
+            given, evidence = held["model"], held["evidence"]
+            means, scales, weights = (tuple(map(float, given[name])) for name in ("means", "scales", "weights"))
+            bias, slope, offset, rate = (float(given[name]) for name in ("bias", "slope", "offset", "rate"))
+            names = tuple(map(str, given["names"]))
+            model = ProblemModel(names, means, scales, weights, bias, slope, offset, rate)
+            auroc, same_length = (
+                None if evidence[name] is None else ShareEstimate(**evidence[name]) for name in ("auroc", "same_length")
+            )
+            return cls(level, agent, source, metric, model, int(evidence["labels"]), auroc, same_length)
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"no model that `pandaeval learn` wrote ({error})") from error
+
+
+def sigmoid(values: Numbers) -> Numbers:
+    return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))

@@ -31,8 +31,6 @@ STOPWORDS = frozenset(
 )
 
 
-__all__ = ["STOPWORDS_VERSION", "content_tokens"]
-
 # Chinese characters and Japanese kana are written without spaces: each stands for itself.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 # Vowel signs and other marks that belong to a word, though Python's \w leaves them out.
@@ -141,22 +139,13 @@ _TALK_OF_USERS = lazily(_OF_BOTH)
 _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
-def names_a_subject(message: str) -> bool:
-    """Whether a user's message says by itself what it is about: "yes, do it", thanks, an id or a name do not."""
-    if len(message) > PLAINLY:
-        return True
-    return len(topic_words(asked(message))) >= (1 if message.endswith(("?", "？", "؟")) else FEWEST)
-
-
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Returns whether a message names a subject and its answer says one; the first only if the second holds."""
-    says = says_a_subject(answer)
-    return says and names_a_subject(message), says
-
-
-def says_a_subject(answer: str) -> bool:
-    """Whether an answer says what it is about: "yes", "done" and a bare number do not."""
-    return len(answer) > PLAINLY or bool(topic_words(answer))
+    """Returns whether a message names a subject and its answer says one; the first only if the second holds. "Yes, do
+    it", thanks, an id or a name are no subject of a message; "yes", "done" and a bare number are none of an answer."""
+    if len(answer) <= PLAINLY and not topic_words(answer):
+        return False, False
+    fewest = 1 if message.endswith(("?", "？", "؟")) else FEWEST
+    return len(message) > PLAINLY or len(topic_words(asked(message))) >= fewest, True
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:

@@ -25,7 +25,6 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +337,12 @@ class Calls:
             if self._stopped:
                 raise ChildStartError("is not started any more")
             await asyncio.sleep(self.pause)
-            child = await self._started()
+            first = self._codec.pack((EDITION, logging.getLogger().getEffectiveLevel(), self._setup))
+            child, fault = await start_with(first, self._module, self._environ, self._silent)
+            if fault:
+                child.kill()
+                await child.wait()
+                raise ChildStartError(f"does not start: {fault.decode(errors='replace')}")
         except ChildStartError as error:
             self._count("not_started")
             self._not_before = time.monotonic() + self._backoff.failed()
@@ -348,23 +352,14 @@ class Calls:
         self._count("started")
         # A point that killed one process is not armed in the next.
         self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
-        hang = partial(self._end_hanging, child)
-        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=hang)
+
+        def end_hanging() -> None:
+            self._hung = child
+            child.kill()
+
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=end_hanging)
         self._running = child, peer
         self._begin(self._read(child, peer))
-
-    async def _started(self) -> Child:
-        first = self._codec.pack((EDITION, logging.getLogger().getEffectiveLevel(), self._setup))
-        child, fault = await start_with(first, self._module, self._environ, self._silent)
-        if not fault:
-            return child
-        child.kill()
-        await child.wait()
-        raise ChildStartError(f"does not start: {fault.decode(errors='replace')}")
-
-    def _end_hanging(self, child: Child) -> None:
-        self._hung = child
-        child.kill()
 
     async def _read(self, child: Child, peer: Peer) -> None:
         """Handles the messages of the process until it ends."""

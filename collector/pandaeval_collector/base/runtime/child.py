@@ -84,7 +84,9 @@ class Parent:
         of a service at once: the parent handles them. Ends with its parent, even while it is in C code."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        go_first()
+        # It goes first where memory runs out: it can be started again, while the collector would have to begin anew.
+        with contextlib.suppress(OSError):  # no Linux, or not allowed
+            Path("/proc/self/oom_score_adj").write_text("500")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         if nice and hasattr(os, "nice"):
@@ -115,13 +117,6 @@ class Parent:
             os._exit(0)
 
         threading.Thread(target=read, name="stdin", daemon=True).start()
-
-
-def go_first() -> None:
-    """Has this process ended before others where memory runs out: it can be started again, while the collector would
-    have to begin anew."""
-    with contextlib.suppress(OSError):  # no Linux, or not allowed
-        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.section import EnvName, Section, Text, without
 
@@ -18,28 +16,18 @@ _OURS = frozenset(
     | {"enable.auto.offset.store", "partition.assignment.strategy", "session.timeout.ms", "enable.partition.eof"}
     | {"acks", "partitioner", "enable.idempotence"}
 )
-
-
 _QUIET_S, _PATIENCE_S = 30.0, 25.0
-
-
-Options = Annotated[Mapping[Text, Text], without(_OURS, "collector")]
 
 
 class KafkaCluster(Section):
     """Where the brokers are and how they are spoken to."""
 
-    brokers: Text | None = Field(
-        default=None, description="Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used here."
-    )
-    options: Options = Field(
-        default={},
-        description="More settings of librdkafka by name, such as security.protocol: SASL_SSL; secrets do not belong "
-        "here.",
-    )
-    password_env: EnvName | None = Field(
-        default=None, description="Name of the environment variable with the SASL password (sasl.password)."
-    )
+    brokers: Text | None = None
+    """Brokers to ask first, HOST:PORT,HOST:PORT; null: Kafka is not used here."""
+    options: Annotated[Mapping[Text, Text], without(_OURS, "collector")] = {}
+    """More settings of librdkafka by name, such as security.protocol: SASL_SSL; secrets do not belong here."""
+    password_env: EnvName | None = None
+    """Name of the environment variable with the SASL password (sasl.password)."""
 
 
 class _Seldom(logging.Filter):

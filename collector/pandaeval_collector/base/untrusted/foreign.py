@@ -19,7 +19,8 @@ from pandaeval_collector.base.untrusted.secrets import redact
 # An error as one plain line: what went wrong, without the stack and the packing around it.
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_OBJECT = 4000
-_LONGEST = 300
+LONGEST = 300
+"""Characters of a foreign error that are shown."""
 _SAYS = ("message", "error", "error_message", "detail", "details", "reason")
 _DEPTH, _MOST = 4, 2
 
@@ -32,7 +33,7 @@ def plain_error(text: str) -> str:
         lines = [line for line in after.splitlines() if line.strip()]
         text = before if before.strip() else lines[-1] if len(lines) > 1 else text
     line = unwrapped(" ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
 def unwrapped(line: str) -> str:
@@ -61,38 +62,33 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         yield from _texts(held, depth - 1)
 
 
-LONGEST = 300
-"""Characters of a foreign error that are shown."""
 _LOOKED_AT = 20_000
 
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)S?(?:_|$)|APIKEY", re.IGNORECASE)
 _SHORTEST, _SHORTEST_NAMED = 8, 4
 """Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
 
-# Stricter than for traces: here it harms nobody to hide a word too many.
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), put)
-    for pattern, put in (
-        (r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@\"'<>]{1,400}@", r"\1[secret: address]@"),
-        (r"(?<![A-Za-z0-9])(?:sk|pk|rk|ak)[-_][A-Za-z0-9_*.…-]{3,}", "[secret: key]"),
+# Stricter than for traces: here it harms nobody to hide a word too many. What a pattern's group holds stays.
+_PATTERNS = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for kind, pattern in (
+        ("address", r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/@\"'<>]{1,400}(?=@)"),
+        ("key", r"()(?<![A-Za-z0-9])(?:sk|pk|rk|ak)[-_][A-Za-z0-9_*.…-]{3,}"),
+        ("key", r"(\b(?:bearer|basic|token)\s{1,4})(?!\[secret)(?=[^\s,;\"']{0,60}[0-9_*.=-])[^\s,;\"']{6,}"),
         (
-            r"(\b(?:bearer|basic|token)\s{1,4})(?!\[secret)(?=[^\s,;\"']{0,60}[0-9_*.=-])[^\s,;\"']{6,}",
-            r"\1[secret: key]",
-        ),
-        (
+            "key",
             r"(\b(?:proxy-)?authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?(?:(?:bearer|basic|token|digest)\s{1,4})?)"
             r"(?!\[secret|bearer\b|basic\b|token\b|digest\b)[^\s,;\"'}\]]+",
-            r"\1[secret: key]",
         ),
         (
+            "key",
             r"((?:api|access|secret|private|auth|subscription)[ _-]?(?:key|token)(?:\s(?:provided|given|used|passed))?"
             r"\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)(?!\[secret)[^\s,;\"'&}\]]+",
-            r"\1[secret: key]",
         ),
         (
+            "key",
             r"([?&;](?:[a-z0-9]{1,20}[_-])?(?:key|token|sig|signature|secret|password|code|auth|credential)=)"
             r"(?!\[secret)[^\s&\"'<>]+",
-            r"\1[secret: key]",
         ),
     )
 )
@@ -109,8 +105,8 @@ def told(text: object, known: Iterable[str] = ()) -> str:
     for secret in sorted({form for each in known for form in (each, quote(each, safe=""))}, key=len, reverse=True):
         flat = flat.replace(secret, "[secret: key]")
     flat = redact(flat)
-    for pattern, put in _PATTERNS:
-        flat = pattern.sub(put, flat)
+    for pattern, kind in _PATTERNS:
+        flat = pattern.sub(rf"\1[secret: {kind}]", flat)
     return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
 
 

@@ -108,91 +108,67 @@ def is_secret_field(name: str) -> bool:
 _BOUNDARY = r"(?<![A-Za-moqsu-z0-9_-])(?<!(?<!\\)[nrt])"
 """Before a token: nothing that could be a part of it, but for the written end of a line (``\\n``), as JSON has it."""
 
-# Each pattern has words in lower case; it is only searched for in a text with one of them, which saves most time.
-# Quotes may be escaped any number of times: JSON lies in JSON.
-_PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple(
-    (kind, words, re.compile(pattern, flags), put)
-    for kind, words, pattern, flags, put in (
+# Each pattern has words in lower case; it is only searched for in a text with one of them, which saves most time. What
+# its group holds stays. Quotes may be escaped any number of times: JSON lies in JSON.
+_PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
+    (kind, tuple(words.split("|")), re.compile(pattern))
+    for kind, words, pattern in (
         (
             "private key",
-            ("private key",),
+            "private key",
             r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-            0,
-            "",
         ),
-        ("jwt", ("eyj",), _BOUNDARY + r"eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}", 0, ""),
+        ("jwt", "eyj", _BOUNDARY + r"eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}"),
         (
             "aws key",
-            ("akia", "asia", "abia", "acca", "aroa", "aida"),
+            "akia|asia|abia|acca|aroa|aida",
             _BOUNDARY + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])",
-            0,
-            "",
         ),
-        ("gcp key", ("aiza",), _BOUNDARY + r"AIza[A-Za-z0-9_-]{35}", 0, ""),
-        ("gcp token", ("ya29.",), _BOUNDARY + r"ya29\.[A-Za-z0-9_-]{20,}", 0, ""),
+        ("gcp key", "aiza", _BOUNDARY + r"AIza[A-Za-z0-9_-]{35}"),
+        ("gcp token", "ya29.", _BOUNDARY + r"ya29\.[A-Za-z0-9_-]{20,}"),
         (
             "github token",
-            ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+            "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
             _BOUNDARY + r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
-            0,
-            "",
         ),
-        ("gitlab token", ("glpat-",), _BOUNDARY + r"glpat-[A-Za-z0-9_-]{20,}", 0, ""),
-        ("slack token", ("xox",), _BOUNDARY + r"xox[abeoprs]-[A-Za-z0-9-]{10,}", 0, ""),
-        ("slack webhook", ("hooks.slack.com",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}", 0, ""),
-        ("anthropic key", ("sk-ant-",), _BOUNDARY + r"sk-ant-[A-Za-z0-9_-]{20,}", 0, ""),
-        ("openai key", ("sk-",), _BOUNDARY + r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}", 0, ""),
-        ("stripe key", ("_live_", "_test_"), _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}", 0, ""),
-        ("hugging face token", ("hf_",), _BOUNDARY + r"hf_[A-Za-z0-9]{30,}", 0, ""),
-        ("npm token", ("npm_",), _BOUNDARY + r"npm_[A-Za-z0-9]{36}", 0, ""),
-        ("pypi token", ("pypi-",), _BOUNDARY + r"pypi-[A-Za-z0-9_-]{40,}", 0, ""),
-        ("sendgrid key", ("sg.",), _BOUNDARY + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 0, ""),
+        ("gitlab token", "glpat-", _BOUNDARY + r"glpat-[A-Za-z0-9_-]{20,}"),
+        ("slack token", "xox", _BOUNDARY + r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("slack webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
+        ("anthropic key", "sk-ant-", _BOUNDARY + r"sk-ant-[A-Za-z0-9_-]{20,}"),
+        ("openai key", "sk-", _BOUNDARY + r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
+        ("stripe key", "_live_|_test_", _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
+        ("hugging face token", "hf_", _BOUNDARY + r"hf_[A-Za-z0-9]{30,}"),
+        ("npm token", "npm_", _BOUNDARY + r"npm_[A-Za-z0-9]{36}"),
+        ("pypi token", "pypi-", _BOUNDARY + r"pypi-[A-Za-z0-9_-]{40,}"),
+        ("sendgrid key", "sg.", _BOUNDARY + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
         (
             "azure key",
-            ("accountkey", "sharedaccess"),
+            "accountkey|sharedaccess",
             r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}",
-            0,
-            r"\1",
         ),
-        ("azure signature", ("sig=",), r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}", 0, r"\1"),
+        ("azure signature", "sig=", r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}"),
         (
             "authorization",
-            ("authorization",),
-            r"(\b(?:proxy-)?authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:bearer|basic|token|digest)\s+)(?!\[secret)[^\s\"',;]{6,}",
-            re.IGNORECASE,
-            r"\1",
+            "authorization",
+            r"(?i)(\b(?:proxy-)?authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:bearer|basic|token|digest)\s+)"
+            r"(?!\[secret)[^\s\"',;]{6,}",
         ),
-        (
-            "bearer token",
-            ("bearer",),
-            r"(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*",
-            re.IGNORECASE,
-            r"\1",
-        ),
-        (
-            "password",
-            ("://",),
-            r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)",
-            re.IGNORECASE,
-            r"\1",
-        ),
+        ("bearer token", "bearer", r"(?i)(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*"),
+        ("password", "://", r"(?i)(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)"),
         # `neutral` writes links without their scheme.
-        ("password", ("[link ",), r"(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)", re.IGNORECASE, r"\1"),
+        ("password", "[link ", r"(?i)(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)"),
         (
             "cookie",
-            ("cookie",),
-            r"(\b(?:set-)?cookie2?\\*[\"']?\s{0,4}[:=]\s{0,4}\[?\s{0,4}\\*[\"']?)(?=[^\s=;\"'\\]{1,100}=)[^\r\n\"'\\]+",
-            re.IGNORECASE,
-            r"\1",
+            "cookie",
+            r"(?i)(\b(?:set-)?cookie2?\\*[\"']?\s{0,4}[:=]\s{0,4}\[?\s{0,4}\\*[\"']?)"
+            r"(?=[^\s=;\"'\\]{1,100}=)[^\r\n\"'\\]+",
         ),
-        ("cookie", ("cookie",), r"(--cookie[ =]\\*[\"']?)[^\s\"'\\]+", re.IGNORECASE, r"\1"),
+        ("cookie", "cookie", r"(?i)(--cookie[ =]\\*[\"']?)[^\s\"'\\]+"),
         (
             "session",
-            ("sess", "connect.sid"),
-            r"(\b(?:JSESSIONID|PHPSESSID|ASPSESSIONID[A-Z]{0,16}|ASP\.NET_SessionId|connect\.sid|laravel_session|sessionid)"
-            r"\s?=\s?)(?!\[secret)[^\s;,&\"'\\]{4,}",
-            re.IGNORECASE,
-            r"\1",
+            "sess|connect.sid",
+            r"(?i)(\b(?:JSESSIONID|PHPSESSID|ASPSESSIONID[A-Z]{0,16}|ASP\.NET_SessionId|connect\.sid|laravel_session|"
+            r"sessionid)\s?=\s?)(?!\[secret)[^\s;,&\"'\\]{4,}",
         ),
     )
 )
@@ -213,9 +189,9 @@ def redact(text: str) -> str:
 
 def _deeply(text: str, layer: int) -> str:
     lower = text.lower()
-    for kind, words, pattern, put in _PATTERNS:
+    for kind, words, pattern in _PATTERNS:
         if any(word in lower for word in words):
-            text = pattern.sub(f"{put}[secret: {kind}]", text)
+            text = pattern.sub(rf"\1[secret: {kind}]" if pattern.groups else f"[secret: {kind}]", text)
     if "basic" in lower:
         text = _BASIC.sub(_without_basic, text)
     text = without_named(text)

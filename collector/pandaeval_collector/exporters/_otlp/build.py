@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
@@ -21,8 +21,14 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Repeating, Row, Sent, Surroundings
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
-from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport, Transport
-from pandaeval_collector.exporters._otlp.transport import Envelope, Trust, target
+from pandaeval_collector.exporters._otlp.transport import (
+    Envelope,
+    GrpcTransport,
+    HttpTransport,
+    Transport,
+    Trust,
+    target,
+)
 from pandaeval_collector.exporters.otlp import SIGNALS, Otlp
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
 from pandaeval_collector.store.series import Point
@@ -31,22 +37,52 @@ _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 _MAX_POINTS = 500
 """Most points in one request: no more than 2 MiB, whatever their names."""
 _MAX_ROWS = 512
+_REJECTED = "rejected_by_sink"
 _MAX_BYTES = 2 << 20
 """Half of what gRPC servers take by default."""
 
 
-class ItemExporter:
-    """Exports one of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
+T = TypeVar("T")
 
-    def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
-        self.name, self.source = f"otlp.{signal}", signal
-        self._transport, self._envelope = transport, envelope
-        self._sink = OtlpSink(self.name)
-        self._max_rows = _MAX_ROWS
+
+class SignalExporter:
+    """Sends the items of one signal. ``max_items``: most of them in one request."""
+
+    def __init__(self, signal: str, transport: Transport, envelope: Envelope, max_items: int) -> None:
+        self.name = f"otlp.{signal}"
+        self._transport, self._envelope, self._sink = transport, envelope, OtlpSink(self.name)
+        self._max_items = max_items
 
     @property
     def off(self) -> bool:
         return self._sink.off
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _send_some(self, items: Sequence[T], encode: Callable[[Sequence[T]], Iterable[bytes]]) -> Sent:
+        """Sends the first of ``items`` in one request, half as many while it is too large. What the sink took of it is
+        ``dropped`` as ``rejected_by_sink`` alone, be it none."""
+        while True:
+            batch = items[: self._max_items]
+            request = await asyncio.to_thread(lambda some: self._envelope.request(encode(some)), batch)
+            try:
+                response = await self._transport.send(request)
+            except RefusedError as error:
+                if isinstance(error, BatchTooLargeError) and len(batch) > 1:
+                    self._max_items = len(batch) // 2
+                    continue
+                self._sink.refused(len(batch), error)
+                return Sent(len(batch), dropped={error.reason: len(batch)})
+            return Sent(len(batch), dropped={_REJECTED: self._sink.took(len(batch), response)})
+
+
+class ItemExporter(SignalExporter):
+    """Exports one of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
+
+    def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
+        super().__init__(signal, transport, envelope, _MAX_ROWS)
+        self.source = signal
 
     async def open(self, position: str) -> str:
         await self._transport.open()
@@ -55,21 +91,10 @@ class ItemExporter:
     async def export(self, rows: Sequence[Row]) -> Sent:
         if self._sink.left_alone:
             return Sent(len(rows), dropped={"unimplemented": len(rows)})
-        while True:
-            taken = _fitting(rows[: self._max_rows])
-            try:
-                response = await self._transport.send(self._envelope.request(row.body for row in taken))
-            except RefusedError as error:
-                if isinstance(error, BatchTooLargeError) and len(taken) > 1:
-                    self._max_rows = len(taken) // 2
-                    continue
-                self._sink.refused(len(taken), error)
-                return Sent(len(taken), dropped={error.reason: len(taken)})
-            self._max_rows = min(_MAX_ROWS, 2 * self._max_rows)
-            return Sent(len(taken), dropped={"rejected_by_sink": self._sink.took(len(taken), response)})
-
-    async def close(self) -> None:
-        await self._transport.close()
+        sent = await self._send_some(_fitting(rows), lambda some: (row.body for row in some))
+        if _REJECTED in sent.dropped:
+            self._max_items = min(_MAX_ROWS, 2 * self._max_items)
+        return sent
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
@@ -123,22 +148,14 @@ def _data_point(point: Point, now_ns: int) -> Any:
     )
 
 
-class MetricsExporter:
+class MetricsExporter(SignalExporter):
     """Exports the scores and the collector's own numbers. Implements ``Repeating``."""
-
-    name = "otlp.metrics"
 
     def __init__(
         self, transport: Transport, envelope: Envelope, series: ZeroFirst, telemetry: Telemetry, interval: float
     ) -> None:
-        self.interval = interval
-        self._transport, self._envelope, self._series, self._telemetry = transport, envelope, series, telemetry
-        self._sink = OtlpSink(self.name)
-        self._max_points = _MAX_POINTS
-
-    @property
-    def off(self) -> bool:
-        return self._sink.off
+        super().__init__("metrics", transport, envelope, _MAX_POINTS)
+        self.interval, self._series, self._telemetry = interval, series, telemetry
 
     async def open(self) -> None:
         await self._transport.open()
@@ -148,9 +165,6 @@ class MetricsExporter:
         had_new = await self._send_series(hold=True)
         if last and had_new:
             await self._send_series(hold=False)  # else it is unknown when values follow their zeros
-
-    async def close(self) -> None:
-        await self._transport.close()
 
     async def _send_series(self, hold: bool) -> bool:
         """Sends all series, a page at a time; returns whether some of them were new and sent as 0."""
@@ -164,23 +178,14 @@ class MetricsExporter:
 
     async def _send(self, points: Sequence[Point], now: float) -> None:
         while points and not self._sink.left_alone:
-            batch = points[: self._max_points]
-            request = await asyncio.to_thread(self._envelope.request, metrics(batch, int(now * 1e9)))
-            try:
-                response = await self._transport.send(request)
-            except RefusedError as error:
-                if isinstance(error, BatchTooLargeError) and len(batch) > 1:
-                    self._max_points = len(batch) // 2
-                    continue
-                self._sink.refused(len(batch), error)
-                self._count_dropped(len(batch), error.reason)
-            else:
-                self._count_dropped(self._sink.took(len(batch), response), "rejected_by_sink")
-                await self._series.shown(new_ones(batch), now)
-            points = points[len(batch) :]
-
-    def _count_dropped(self, points: int, reason: str) -> None:
-        self._telemetry.add("pandaeval.exporter.items", "dropped", points, reason, exporter="otlp", signal="metrics")
+            sent = await self._send_some(points, lambda some: metrics(some, int(now * 1e9)))
+            for reason, count in sent.dropped.items():
+                self._telemetry.add(
+                    "pandaeval.exporter.items", "dropped", count, reason, exporter="otlp", signal="metrics"
+                )
+            if _REJECTED in sent.dropped:
+                await self._series.shown(new_ones(points[: sent.rows]), now)
+            points = points[sent.rows :]
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:

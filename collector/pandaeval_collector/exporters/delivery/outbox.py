@@ -108,9 +108,7 @@ class Outbox(Outlet):
         self.seq, self._position = 0, ""
         """The number of the last item that was delivered, or dropped and counted; and what the exporter has to know."""
         reads_results = self.source == "results"
-        self._read = (
-            store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
-        )
+        self._read = store.reads.results_after if reads_results else functools.partial(store.outbox.after, self.source)
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""

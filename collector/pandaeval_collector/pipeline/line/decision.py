@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.decision import Decision
@@ -21,9 +22,9 @@ class Conclusion(Decision):
     left_out: Collection[str] = ()
     """Ids of agents' traces that were not asked for, and are not among the runs."""
 
-    def decision(self) -> Decision:
-        """Returns what the front needs of it."""
-        return Decision(self.changes, self.failed, self.grown, bool(self.runs))
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sends another process what the front needs of it."""
+        return Decision, (self.changes, self.failed, self.grown, self.has_runs)
 
     @property
     def traces(self) -> list[Trace]:

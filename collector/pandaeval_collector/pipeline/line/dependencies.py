@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pandaeval_collector.analysis.rules.grounding.before import before
-from pandaeval_collector.analysis.rules.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
+from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
-from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.store import StoreReader
 
 _SAID_CHARS = 200
@@ -224,20 +224,17 @@ class Dependencies:
                 if member.facts.evidence is None:
                     member.facts.evidence, member.changed = {}, True
                     if member.facts.revision > 1 and member.trace_id not in batch:
-                        again += self._settled(member, stretch.session_id)
+                        # What was said with earlier traces of an older revision that another collector decided goes,
+                        # where the newest is not read with them, and that collector has nothing to say of it either.
+                        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
+                        unit = unit_again(member, stretch.session_id, member.facts.digest)
+                        again += taken_back(self._store, self._evaluator, unit, [], among=names)
         for rule in self._rules:
             due = [reading for stretch in stretches for reading in rule.due(stretch, batch)]
             rule.prepare(due)
             for reading in due:
                 again += self._score(rule, reading, batch.get(reading.member.trace_id))
         return again
-
-    def _settled(self, member: Member, session_id: str) -> list[Result]:
-        """Takes back what was said with earlier traces of an older revision that another collector decided, where the
-        newest is not read with them, and that collector has nothing to say of it either."""
-        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
-        unit = unit_again(member, session_id, member.facts.digest)
-        return taken_back(self._store, self._evaluator, unit, [], among=names)
 
     def _score(self, rule: _Rule, reading: DueReading, filing: FiledRun | None) -> list[Result]:
         member, name = reading.member, rule.metric.name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, NotRequired, TypedDict
+from types import UnionType
+from typing import Any, NotRequired, TypedDict, get_args, get_origin, get_type_hints
 
 import orjson
 
@@ -81,40 +81,28 @@ _STORED = tuple(
     for each in fields(TraceFacts)
 )
 """Each fact, with the value that is not stored; sessions that were not compared yet are found by ``evidence``."""
-_NAMES = frozenset(each.name for each in fields(TraceFacts))
 
 
 def unpack(packed: bytes) -> TraceFacts:
     """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
     left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
     has."""
-    facts = {name: value for name, value in orjson.loads(packed).items() if name in _NAMES}
+    facts = {name: value for name, value in orjson.loads(packed).items() if name in _FACTS}
     for name in ("responses", "done", "unsettled"):
         if name in facts:
             facts[name] = tuple(facts[name])
     return TraceFacts(**facts)
 
 
-_NONE = type(None)
-Kinds = Mapping[str, type | tuple[type, ...]]
-_KINDS: Kinds = {
-    "str": str,
-    "bool": bool,
-    "int": int,
-    "str | None": (str, _NONE),
-    "tuple[str, ...]": tuple,
-    "dict[str, SignalFacts]": dict,
-    "dict[str, str] | None": (dict, _NONE),
-    "list[Any] | None": (list, _NONE),
-}
-_SIGNAL: Kinds = {
-    "outcome": str,
-    "value": (int, float, _NONE),
-    "why": (str, _NONE),
-    "said": str,
-    "lost": str,
-    "older": bool,
-}
+def _kinds(hint: Any) -> tuple[type, ...]:
+    """Returns the classes that values of a type have."""
+    if isinstance(hint, UnionType):
+        return tuple(kind for each in get_args(hint) for kind in _kinds(each))
+    return (int, float) if hint is float else (get_origin(hint) or hint,)
+
+
+_FACTS = {name: _kinds(hint) for name, hint in get_type_hints(TraceFacts).items()}
+_SIGNAL = {name: _kinds(hint) for name, hint in get_type_hints(SignalFacts).items()}
 _FITS = 1 << 31
 
 
@@ -122,18 +110,18 @@ def check(facts: TraceFacts) -> None:
     """Raises ``ValueError`` for facts that no collector writes: those that come from elsewhere are looked at before
     they are stored, as a session with one that cannot be read has no scores. Keys of signals that are not known here,
     as a newer version may write, are no error."""
-    for each in fields(facts):
-        value = getattr(facts, each.name)
-        if not isinstance(value, _KINDS[str(each.type)]) or (type(value) is int and not 0 <= value < _FITS):
-            raise ValueError(f"{each.name} is {value!r:.100}")
+    for name, kinds in _FACTS.items():
+        value = getattr(facts, name)
+        if not isinstance(value, kinds) or (type(value) is int and not 0 <= value < _FITS):
+            raise ValueError(f"{name} is {value!r:.100}")
         if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
-            raise ValueError(f"{each.name} holds more than texts")
+            raise ValueError(f"{name} holds more than texts")
     for name, signal in facts.signals.items():
         held: Any = signal
         if not isinstance(held, dict) or not {"outcome", "value", "why"} <= held.keys():
             raise ValueError(f"{name} lacks what each has")
-        for key, kind in _SIGNAL.items():
-            if key in held and not isinstance(held[key], kind):
+        for key, kinds in _SIGNAL.items():
+            if key in held and not isinstance(held[key], kinds):
                 raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")

@@ -1,18 +1,80 @@
-"""Hands decided traces to the collector that owns their sessions, instead of scoring the sessions here."""
+"""Sessions that one of several collectors owns: decided traces go to the owner of their session instead of being scored
+with it here, and the owner makes those of others members of the sessions that it scores."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+import zstandard
+
+from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.pipeline.line.handed import packed, packed_end, packed_left
+from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
-from pandaeval_collector.pipeline.line.members import to_row
+from pandaeval_collector.pipeline.line.members import from_row, to_row, unit_again, with_signals
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import StoreReader, WriteSet, outbox_batches
+from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, outbox_batches, packed_contents
+from pandaeval_collector.store.chunks import Part
+from pandaeval_otel._proto.member_pb2 import Member
+
+_COMPARED = "by an owner before this one"
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A trace that another collector decided. ``row``: what it left behind, under the session that its spans name, or
+    none. ``left``: it is in that session no more. ``contents``: (is_logs, request) for its requests, where the owner
+    may need them. ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
+
+    row: SessionTraceRow
+    left: bool = False
+    contents: Sequence[Part] = ()
+    is_done: bool = False
+
+
+def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
+    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered. The
+    spans of the trace go along where its owner may need them: to ask a judge about the session, or to read the trace
+    with earlier ones."""
+    facts = unpack(row.body)
+    return Member(
+        trace_id=row.trace_id,
+        session_id=row.session_id,
+        start_ns=row.start_ns,
+        end_ns=row.end_ns,
+        facts=row.body,
+        answer=row.answer,
+        decided=decided and (facts.judged or bool(facts.unsettled)),
+    ).SerializeToString()
+
+
+def unpacked(message: bytes, is_done: bool = False) -> Handed:
+    """Unpacks a member. ``is_done``: see :class:`Handed`. Raises ``ValueError`` for what no collector has sent."""
+    member = Member.FromString(message)
+    if max(member.start_ns, member.end_ns) >= 1 << 63:
+        raise ValueError("its times are none")
+    row = SessionTraceRow(
+        member.trace_id, member.session_id, member.start_ns, member.end_ns, member.facts, member.answer
+    )
+    if member.left:
+        return Handed(row, left=True, is_done=is_done)
+    try:
+        # All that a session will read of a member.
+        made = from_row(row)
+        check(made.facts)
+        with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
+            made.direction_and_words()
+        _ = made.text
+        before([made.held], frozenset())
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
+        raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
+    return Handed(row, contents=[(part.logs, part.request) for part in member.contents], is_done=is_done)
 
 
 class MemberHandover:
@@ -26,8 +88,8 @@ class MemberHandover:
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
         """Places no run: each keeps the session that it names, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
-        before = self._store.left_behind(revised) if revised else {}
-        places = Places(before={trace_id.hex(): row for trace_id, row in before.items()})
+        older = self._store.left_behind(revised) if revised else {}
+        places = Places(before={trace_id.hex(): row for trace_id, row in older.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
@@ -36,10 +98,10 @@ class MemberHandover:
         messages: list[bytes] = []
         for run in runs:
             session_id = run.unit.session_id or ""
-            before = places.before.get(run.unit.trace_id)
-            if before is not None and before.session_id not in ("", session_id):
-                messages.append(packed_left(before.trace_id, before.session_id))
-                changes.moved.append(before.trace_id)
+            old = places.before.get(run.unit.trace_id)
+            if old is not None and old.session_id not in ("", session_id):
+                messages.append(Member(trace_id=old.trace_id, session_id=old.session_id, left=True).SerializeToString())
+                changes.moved.append(old.trace_id)
             if not session_id:
                 continue
             row = to_row(self._sessions.member(run, places), session_id)
@@ -61,6 +123,86 @@ class MemberHandover:
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
         changes.outbox.extend(outbox_batches(MEMBERS, [packed(row, decided=False) for row in rows]))
 
-    def end(self, session_id: str, changes: WriteSet) -> None:
-        """Tells the owner that a session is over."""
-        changes.outbox.extend(outbox_batches(MEMBERS, [packed_end(session_id)]))
+
+class Adoption:
+    """Makes handed-over traces members of their sessions. Reads the store and never writes; one thread."""
+
+    def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
+        self._store, self._sessions = store, sessions
+        self._compared = frozenset(metric.name for metric, reads in evaluator.dependent if reads.answers)
+
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, int]:
+        """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
+        scored for good. Of several messages about one trace the last counts. Returns the sessions that are to be
+        compared, see :attr:`Decision.grown`."""
+        newest = _last_words(handed)
+        known = self._store.left_behind(newest)
+        grown: dict[str, int] = {}
+        runs: list[Run] = []
+        gone: list[SessionTraceRow] = []
+        for trace_id, each in newest.items():
+            old, session_id = known.get(trace_id), each.row.session_id
+            if each.left:
+                if self._store.session_is_open(session_id) is not None:
+                    grown[session_id] = 0
+                if old is not None and old.session_id == session_id:
+                    gone.append(old)
+            elif old is not None and _is_same(old, each.row):
+                # A judge answered, the trace itself is the same. Signals that come of comparing it or reading it again
+                # are kept, as only this collector knows them.
+                told = unpack(each.row.body)
+                ours = self._compared.union(told.unsettled)
+                row = with_signals(old, {name: signal for name, signal in told.signals.items() if name not in ours})
+                changes.session_traces.append(row)
+                changes.touched.update({row.session_id} - {""})
+            else:
+                runs.append(_run_of(each))
+                if each.contents:
+                    changes.contents[trace_id] = packed_contents(each.contents)
+        runs.sort(key=lambda run: run.member.order)
+        for run in runs:
+            changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
+        placed, places = self._sessions.place(runs)
+        places.moved += [(row, None) for row in gone]
+        grown |= self._sessions.enter(placed, places, changes)
+        changes.touched.update(grown)
+        done = {each.row.session_id for each in handed if each.is_done}
+        done -= {each.row.session_id for each in handed if not each.is_done}
+        changes.touched -= done
+        changes.elsewhere |= done
+        return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
+
+
+def _run_of(handed: Handed) -> Run:
+    """Makes a handed-over trace a run for the owner of its session, without results."""
+    member = from_row(handed.row)
+    unit = unit_again(member, handed.row.session_id, member.facts.digest)
+    unit.session_id = handed.row.session_id or None
+    if handed.is_done:
+        member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
+    return Run(unit, member, [], is_handed=True)
+
+
+def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
+    """Returns the last message about each trace, by trace id, with the spans of an earlier message on the same
+    evidence: a judge's answer, which brings none, may arrive together with the decision."""
+    newest: dict[bytes, Handed] = {}
+    for each in handed:
+        earlier = newest.get(each.row.trace_id)
+        lacks = not each.contents and not each.left
+        if lacks and earlier is not None and earlier.contents and _digest(earlier) == _digest(each):
+            each = replace(each, contents=earlier.contents)
+        newest[each.row.trace_id] = each
+    return newest
+
+
+def _digest(handed: Handed) -> str:
+    return unpack(handed.row.body).digest
+
+
+def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
+    """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
+    known, told = unpack(old.body), unpack(new.body)
+    if known.evidence is None or old.session_id != (new.session_id or old.session_id):
+        return False
+    return (known.digest, known.revision) == (told.digest, told.revision)

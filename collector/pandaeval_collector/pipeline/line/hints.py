@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from pandaeval_otel.dialects import dialects
@@ -14,28 +13,35 @@ _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 1000
 _CONVENTIONS = "opentelemetry."
 """The scopes whose switch is said where no other is known."""
+_HINTS = {
+    "content": "the spans of service {service!r} say nothing of what was asked and answered, so most metrics have "
+    "nothing to look at; in that service, {cure}",
+    "session": "the traces of service {service!r} name no session, so conversations cannot be scored as a whole; put "
+    "gen_ai.conversation.id (or session.id) on their spans, in Python: with pandaeval_otel.using_session(...)",
+    "root": "each model call of service {service!r} is a trace of its own, so only the call that ends a run is scored, "
+    "by the history that it holds; open a span around the agent's work, in Python: "
+    "with pandaeval_otel.agent_turn(...)",
+    "judge": "no judge is configured, so only what needs no model is scored; set judge.model "
+    "(PANDAEVAL_JUDGE__MODEL) for the others",
+}
+"""By what is lacking."""
 
 
-@dataclass(slots=True)
-class Lacking:
-    """What keeps a trace of a service from being scored in full. ``content``: how its instrumentation is told to
-    capture content, empty where it did; ``session``: whether the trace names none; ``root``: whether it is one model
-    call of an agent whose other calls are traces of their own."""
-
-    service: str
-    content: str = ""
-    session: bool = False
-    root: bool = False
-
-
-def lacking(trace: Trace) -> Lacking:
-    """Finds out what keeps a trace from being scored in full."""
-    # The scopes of all spans, those that could hold content first.
-    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
-    scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
-    content = "" if _has_content(trace) else cure((*scopes, *trace.dialects))
-    no_session = trace.session_id is None and not trace.continues
-    return Lacking(trace.service, content, no_session, _is_part_of_a_run(trace))
+def lacking(trace: Trace) -> dict[str, str]:
+    """Finds out what keeps a trace from being scored in full, each with its cure: ``content``, where none was captured;
+    ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
+    own."""
+    lacks: dict[str, str] = {}
+    if not _has_content(trace):
+        # The scopes of all spans, those that could hold content first.
+        speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
+        scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
+        lacks["content"] = cure((*scopes, *trace.dialects))
+    if trace.session_id is None and not trace.continues:
+        lacks["session"] = ""
+    if _is_part_of_a_run(trace):
+        lacks["root"] = ""
+    return lacks
 
 
 class Hints:
@@ -45,48 +51,19 @@ class Hints:
         self._has_judge = has_judge
         self._told: set[tuple[str, str]] = set()
 
-    def look(self, traces: Iterable[Lacking]) -> None:
-        """Logs what these traces lack, unless the same was logged for their service before."""
-        for trace in traces:
-            if trace.content:
-                self._tell(
-                    trace.service,
-                    "content",
-                    "the spans of service %r say nothing of what was asked and answered, so most metrics have nothing "
-                    "to look at; in that service, %s",
-                    trace.service,
-                    trace.content,
-                )
-            if trace.session:
-                self._tell(
-                    trace.service,
-                    "session",
-                    "the traces of service %r name no session, so conversations cannot be scored as a whole; put "
-                    "gen_ai.conversation.id (or session.id) on their spans, in Python: "
-                    "with pandaeval_otel.using_session(...)",
-                    trace.service,
-                )
-            if trace.root:
-                self._tell(
-                    trace.service,
-                    "root",
-                    "each model call of service %r is a trace of its own, so only the call that ends a run is scored, "
-                    "by the history that it holds; open a span around the agent's work, in Python: "
-                    "with pandaeval_otel.agent_turn(...)",
-                    trace.service,
-                )
+    def look(self, traces: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+        """Logs what traces lack (their service, and what :func:`lacking` gives), unless the same was logged for the
+        service before."""
+        for service, lacks in traces:
+            for kind, text in lacks.items():
+                self._tell(service, kind, text)
             if not self._has_judge:
-                self._tell(
-                    "",
-                    "judge",
-                    "no judge is configured, so only what needs no model is scored; set judge.model "
-                    "(PANDAEVAL_JUDGE__MODEL) for the others",
-                )
+                self._tell("", "judge", "")
 
-    def _tell(self, service: str, kind: str, text: str, *values: str) -> None:
+    def _tell(self, service: str, kind: str, text: str) -> None:
         if (service, kind) not in self._told and len(self._told) < _MAX_REMEMBERED:
             self._told.add((service, kind))
-            _log.warning(text, *values)
+            _log.warning("%s", _HINTS[kind].format(service=service, cure=text))
 
 
 def cure(names: Iterable[str]) -> str:

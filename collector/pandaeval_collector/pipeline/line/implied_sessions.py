@@ -50,68 +50,66 @@ class Chains(Protocol):
         """Returns where the ``runs``, which are in order of start, belong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How a trace is linked with others. ``order``: by its start."""
+@dataclass(slots=True)
+class LinkedTrace:
+    """A trace, as far as it matters here. ``named``: the session that it names itself; ``session``: the one that it
+    belongs to; ``row``: what is stored, of a trace that was decided before."""
 
-    order: Order
+    trace_id: str
+    start_ns: int
+    named: str | None
     continues: str
     responses: tuple[str, ...]
+    session: str | None = None
+    row: SessionTraceRow | None = None
 
     @classmethod
-    def of(cls, trace: Trace) -> Link:
-        return cls((trace.start_ns, trace.trace_id), trace.continues, trace.responses)
+    def of(cls, trace: Trace) -> LinkedTrace:
+        return cls(trace.trace_id, trace.start_ns, trace.session_id, trace.continues, trace.responses)
+
+    @property
+    def order(self) -> Order:
+        return self.start_ns, self.trace_id
+
+    @property
+    def linked(self) -> bool:
+        return bool(self.responses or self.continues)
+
+    def differs(self, older: LinkedTrace | None) -> bool:
+        """Returns whether anything changed that a session could follow from."""
+        if older is None:
+            return True
+        before = older.order, older.named, older.continues, older.responses
+        return before != (self.order, self.named, self.continues, self.responses)
 
 
 class Forward:
-    """:class:`Chains` for input that is known whole, and traces that come in order of start. No trace is moved later.
-    ``links``: of every trace that may continue another, or be continued."""
+    """:class:`Chains` for input that is known whole, and traces that come in order of start. ``turns``: every trace
+    that may continue another, or be continued, but for those that name their session."""
 
-    def __init__(self, links: Iterable[Link]) -> None:
-        known = [link for link in links if link.continues or link.responses]
-        self._continuing: dict[str, list[Order]] = defaultdict(list)
-        self._giving: dict[str, list[Order]] = defaultdict(list)
-        for link in known:
-            if link.continues:
-                self._continuing[link.continues].append(link.order)
-        for link in known:
-            for id_ in link.responses:
-                if is_history(id_) and id_ in self._continuing:
-                    self._giving[id_].append(link.order)
-        self._session_of: dict[str, str] = {}
+    def __init__(self, turns: Iterable[LinkedTrace]) -> None:
+        self._web = _Web(None, (turn for turn in turns if turn.linked))
 
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
         for run in runs:
-            member, named = run.member, run.unit.session_id
-            if member.facts.linked:
-                session = self.session(named, Link(member.order, member.facts.continues, member.facts.responses))
-                if named is None and session is not None:
-                    places.sessions[member.trace_id] = session
+            if run.member.facts.linked:
+                turn = _turn(run.member, run.unit.session_id)
+                session = self.session(turn)
+                if turn.named is None and session is not None:
+                    places.sessions[turn.trace_id] = session
         return places
 
-    def session(self, named: str | None, link: Link) -> str | None:
-        """Returns the session of the next trace: ``named``, if it names one."""
-        wanted = [id_ for id_ in link.responses if self._is_gone_on_from(id_, link.order)]
-        before = link.continues if self._goes_on(link.continues, link.order) else ""
-        follows = self._session_of.get(before, before) or (link.responses[-1] if wanted else None)
-        session = follows if named is None else named
-        for id_ in wanted:
-            self._session_of.setdefault(id_, str(session))
-        return session
-
-    def _goes_on(self, id_: str, order: Order) -> bool:
-        return not is_history(id_) or len([each for each in self._giving[id_] if each < order]) == 1
-
-    def _is_gone_on_from(self, id_: str, order: Order) -> bool:
-        if id_ not in self._continuing:
-            return False
-        if not is_history(id_):
-            return True
-        return min(self._giving[id_]) == order and any(
-            each > order and self._goes_on(id_, each) for each in self._continuing[id_]
-        )
+    def session(self, turn: LinkedTrace) -> str | None:
+        """Returns the session of the next trace."""
+        if not turn.linked:
+            return turn.named
+        if turn.trace_id not in self._web.turns:
+            self._web.add(turn)
+        turn = self._web.turns[turn.trace_id]
+        turn.session = self._web.session(turn)
+        return turn.session
 
 
 class StoredChains:
@@ -148,59 +146,31 @@ class StoredChains:
         return places
 
 
-@dataclass(slots=True)
-class _Turn:
-    """A trace, as far as it matters here. ``named``: the session that it names itself; ``session``: the one that it
-    belongs to; ``row``: what is stored, of a trace that was decided before."""
-
-    trace_id: str
-    start_ns: int
-    named: str | None
-    continues: str
-    responses: tuple[str, ...]
-    session: str | None = None
-    row: SessionTraceRow | None = None
-
-    @property
-    def order(self) -> Order:
-        return self.start_ns, self.trace_id
-
-    @property
-    def linked(self) -> bool:
-        return bool(self.responses or self.continues)
-
-    def differs(self, older: _Turn | None) -> bool:
-        """Returns whether anything changed that a session could follow from."""
-        if older is None:
-            return True
-        before = older.order, older.named, older.continues, older.responses
-        return before != (self.order, self.named, self.continues, self.responses)
-
-
-def _stored(row: SessionTraceRow) -> _Turn:
+def _stored(row: SessionTraceRow) -> LinkedTrace:
     member, session = from_row(row), row.session_id or None
     turn = _turn(member, None if member.facts.chained else session)
     turn.session, turn.row = session, row
     return turn
 
 
-def _turn(member: Member, named: str | None) -> _Turn:
-    return _Turn(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
+def _turn(member: Member, named: str | None) -> LinkedTrace:
+    return LinkedTrace(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
 
 
 class _Web:
-    """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored."""
+    """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored.
+    ``store``: ``None`` where the batch is all that there is."""
 
-    def __init__(self, store: StoreReader, batch: Iterable[_Turn]) -> None:
+    def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
         self._store = store
-        self.turns: dict[str, _Turn] = {}
-        self._giving: dict[str, list[_Turn]] = defaultdict(list)
-        self._continuing: dict[str, list[_Turn]] = defaultdict(list)
+        self.turns: dict[str, LinkedTrace] = {}
+        self._giving: dict[str, list[LinkedTrace]] = defaultdict(list)
+        self._continuing: dict[str, list[LinkedTrace]] = defaultdict(list)
         self._asked: tuple[set[str], set[str]] = set(), set()
         for turn in batch:
-            self._add(turn)
+            self.add(turn)
 
-    def settle(self, fresh: Sequence[_Turn], older: Sequence[_Turn]) -> None:
+    def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
         """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
         fresh ones were before."""
         self._read_giving({turn.continues for turn in (*fresh, *older) if turn.continues})
@@ -219,13 +189,13 @@ class _Web:
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         self._settle(first, {turn.trace_id for turn in fresh})
 
-    def _settle(self, due: dict[Order, _Turn], fresh: Collection[str]) -> None:
+    def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
         """Settles turns in order of start, so that what a session follows from is settled before."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
             turn = due[heapq.heappop(waiting)]
-            session = self._session(turn)
+            session = self.session(turn)
             if session == turn.session and turn.trace_id not in fresh:
                 continue
             turn.session = session
@@ -235,7 +205,8 @@ class _Web:
                     due[later.order] = later
                     heapq.heappush(waiting, later.order)
 
-    def _session(self, turn: _Turn) -> str | None:
+    def session(self, turn: LinkedTrace) -> str | None:
+        """Returns the session of a turn, where those of earlier ones are settled."""
         if turn.named is not None:
             return turn.named
         before = self._before(turn)
@@ -245,7 +216,7 @@ class _Web:
             return turn.continues
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
-    def _before(self, turn: _Turn) -> _Turn | None:
+    def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
         """Returns the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
@@ -255,30 +226,33 @@ class _Web:
             return None
         return min(earlier, key=lambda each: each.order, default=None)
 
-    def _is_gone_on_from(self, turn: _Turn) -> bool:
+    def _is_gone_on_from(self, turn: LinkedTrace) -> bool:
         self._read_continuing(turn.responses)
-        return any(
-            not is_history(id_) or self._before(later) is turn
-            for id_ in turn.responses
-            for later in self._continuing[id_]
-        )
+        for id_ in turn.responses:
+            if self._continuing[id_] and not is_history(id_):
+                return True
+            # Looked at first: the same conversation may have been left behind by very many.
+            is_first = self._continuing[id_] and min(self._giving[id_], key=lambda each: each.order) is turn
+            if is_first and any(self._before(later) is turn for later in self._continuing[id_]):
+                return True
+        return False
 
     def _read_giving(self, ids: Iterable[str]) -> None:
-        if wanted := {*ids} - self._asked[0]:
+        if self._store is not None and (wanted := {*ids} - self._asked[0]):
             self._asked[0].update(wanted)
-            self._add_stored(self._store.responses.giving(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=False))
 
     def _read_continuing(self, ids: Iterable[str]) -> None:
-        if wanted := {*ids} - self._asked[1]:
+        if self._store is not None and (wanted := {*ids} - self._asked[1]):
             self._asked[1].update(wanted)
-            self._add_stored(self._store.responses.continuing(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=True))
 
     def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
         for row in rows:
             if row.trace_id.hex() not in self.turns:
-                self._add(_stored(row))
+                self.add(_stored(row))
 
-    def _add(self, turn: _Turn) -> None:
+    def add(self, turn: LinkedTrace) -> None:
         self.turns[turn.trace_id] = turn
         for id_ in turn.responses:
             self._giving[id_].append(turn)

@@ -10,23 +10,22 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.pipeline.line.adopting import Adoption
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
-from pandaeval_collector.pipeline.line.handed import Handed
-from pandaeval_collector.pipeline.line.handover import MemberHandover
+from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
-from pandaeval_collector.pipeline.line.revisions import Revisions
+from pandaeval_collector.pipeline.line.revisions import Revisions, taken_back
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
-from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
-from pandaeval_collector.store.failures.live import LiveGroups
-from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
+from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.runs import RunBatch, RunResult
+from pandaeval_otel._proto.member_pb2 import Member
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
@@ -76,6 +75,7 @@ class Line:
         with self._store.snapshot():
             filing = self._handover or self._sessions
             decision.runs, places = filing.place(decision.runs)
+            decision.has_runs = bool(decision.runs)
             changes.jobs = [job for run in decision.runs for job in run.jobs]
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
@@ -93,7 +93,7 @@ class Line:
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
         if self._hints is not None:
-            self._hints.look(run.lacking for run in decision.runs)
+            self._hints.look((run.unit.service, run.lacking) for run in decision.runs)
         return decision
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
@@ -123,7 +123,8 @@ class Line:
         """Tells the owner of a session that an application ended it."""
         decision = Conclusion()
         if self._handover is not None:
-            self._handover.end(session_id, decision.changes)
+            over = Member(session_id=session_id, session_end=True).SerializeToString()
+            decision.changes.outbox.extend(outbox_batches(MEMBERS, [over]))
         return decision
 
     def close_sessions(self, over: Mapping[str, Trigger]) -> Conclusion:
@@ -132,8 +133,7 @@ class Line:
         results: list[Result] = []
         with self._store.snapshot():
             for session_id, trigger in over.items():
-                results.extend(self.scores.score(session_id, trigger))
-                said, jobs = self.scores.ask(session_id, trigger)
+                said, jobs = self.scores.score(session_id, trigger)
                 results.extend(said)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
@@ -142,7 +142,8 @@ class Line:
 
     def session_now(self, session_id: str) -> list[Result]:
         """Returns the scores that a session would have if it ended now, none of them for good."""
-        return [replace(each, final=False) for each in self.scores.score(session_id, Trigger.SESSION_CHANGED)]
+        results, _ = self.scores.score(session_id, Trigger.SESSION_CHANGED)
+        return [replace(each, final=False) for each in results]
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
         """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.

@@ -19,11 +19,9 @@ from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.serving import Tell, serve
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.pipeline.line.handed import unpacked
+from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
-from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_otel.assembly import DueTrace
 
 MOST_HELD = 8
@@ -66,43 +64,30 @@ class LineServer:
         decision = self._line.file(due, understood)
         if isinstance(held, int):
             del self._held[held]
-        return decision.decision()
+        return decision
 
     def adopt(self, messages: Sequence[tuple[bytes, bool]]) -> Decision:
         """Makes traces that other collectors decided members of their sessions."""
-        return self._line.adopt([unpacked(body, is_done) for body, is_done in messages]).decision()
-
-    def judged(self, judgements: bytes) -> Decision:
-        """Files the answers of judges."""
-        return self._line.judged(pickle.loads(judgements)).decision()  # noqa: S301 - from our process
-
-    def shadowed(self, result: bytes, run: int) -> Decision:
-        """Files a result of the judge in the shadow."""
-        return self._line.shadowed(pickle.loads(result), run).decision()  # noqa: S301 - from our process
-
-    def emitted(self, results: bytes, batch: RunBatch) -> Decision:
-        """Files a batch of a run, and exports its results."""
-        return self._line.emitted(pickle.loads(results), batch).decision()  # noqa: S301 - from our process
+        return self._line.adopt([unpacked(body, is_done) for body, is_done in messages])
 
     def session_now(self, session_id: str) -> list[bytes]:
         """Returns the results that a session would have if it ended now, as JSON objects."""
         return [result.to_json() for result in self._line.session_now(session_id)]
 
     def handlers(self) -> Handlers:
-        """Returns what the front may ask, by name."""
+        """Returns what the front may ask, by name. Results come packed: the front passes them on unread."""
         line = self._line
-        concluding: dict[str, Callable[..., Conclusion]] = {
-            "set_aside": line.set_aside,
-            "compare": line.compare,
-            "end_elsewhere": line.end_elsewhere,
-            "close_sessions": line.close_sessions,
-            "score_so_far": line.score_so_far,
-        }
-        own = (self.understand, self.keep_understood, self.file, self.adopt, self.judged, self.shadowed, self.emitted)
+        own = (self.understand, self.keep_understood, self.file, self.adopt, self.session_now)
+        plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)
+        packed = (line.judged, line.shadowed, line.emitted)
         return {
-            **{handler.__name__: handler for handler in (*own, self.session_now)},
-            **{name: partial(lambda call, *given: call(*given).decision(), call) for name, call in concluding.items()},
+            **{handler.__name__: handler for handler in (*own, *plain)},
+            **{handler.__name__: partial(_of_packed, handler) for handler in packed},
         }
+
+
+def _of_packed(handler: Callable[..., Decision], packed: bytes, *more: Any) -> Decision:
+    return handler(pickle.loads(packed), *more)  # noqa: S301 - from our process
 
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:

@@ -29,17 +29,10 @@ CLOCK_SLACK_NS = 2_000_000
 start that is rounded to milliseconds."""
 
 
-@dataclass(slots=True)
-class AnswerText:
-    """The answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
-
-    text: str
-    vector: bytes
-    words: str
-
-    def pack(self) -> bytes:
-        words = self.words.encode()
-        return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
+def packed_answer(text: str, vector: bytes, words: str) -> bytes:
+    """Packs the answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
+    encoded = words.encode()
+    return _HEAD.pack(len(vector), len(encoded)) + vector + encoded + text.encode()
 
 
 @dataclass(slots=True)
@@ -104,23 +97,6 @@ def unpack_answers(members: Sequence[Member]) -> None:
         member._unpacked = direction, frozenset(member.answer[at : at + words].decode().split())
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Why the texts of a trace have no vectors: an error that can be passed on to another process."""
-
-    kind: str
-    text: str
-
-    @classmethod
-    def of(cls, error: Exception | None) -> Lost | None:
-        return None if error is None else cls(type(error).__name__, str(error))
-
-    def error(self) -> Exception:
-        """Makes an exception with the same words, to be raised where a vector is asked for."""
-        made: Exception = type(self.kind, (Exception,), {})(self.text)
-        return made
-
-
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"", counts: bool = True) -> Member:
     """Makes a member, without signals yet, of a new trace. ``is_judged``: whether traces like it are at all; ``held``:
     what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
@@ -128,7 +104,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
-    answer = AnswerText(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    answer = packed_answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
     facts = TraceFacts(
         agent=trace.agent,
         service=trace.service,
@@ -156,7 +132,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         course=course(trace).pack() if counts else None,
     )
     unpacked = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer + held, _unpacked=unpacked)
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
@@ -184,11 +160,12 @@ def remembered(member: Member, unit: Unit) -> Trace:
     )
 
 
-def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
+def own_texts(member: Member, embedder: Embedder, size: int, lost: tuple[str, str] | None) -> Texts:
     """Returns the vector and words of a member's answer, as metrics ask for them. ``size``: of the zero vector, where
-    the answer has none; ``lost``: why the answer has no vector."""
+    the answer has none; ``lost``: kind and text of the error for which it has none, perhaps in another process."""
     text = plain(member.text)
-    texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
+    error = None if lost is None else type(lost[0], (Exception,), {})(lost[1])
+    texts = Texts({}, (), embedder.id, embedder.bands, error)
     if member.facts.embedder is not None:
         texts.know(text, *member.direction_and_words())
     elif lost is None:

@@ -1,20 +1,29 @@
-"""Adds results to a decision: numbered by revision, filed under failures, encoded, and counted in the series."""
+"""Adds results to a decision: numbered by revision, filed under failures, encoded, and counted in the series. What was
+said of an older revision is taken back where the newest has nothing to say."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pandaeval_collector.base.result import Result, to_json
-from pandaeval_collector.base.score import Score, Why
+import orjson
+
+from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.store import JudgedRow, ResultRow, StoreReader
-from pandaeval_collector.store.failures.live import LiveGroups, filed
+from pandaeval_collector.pipeline.line.understanding import TURN
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import JobRow, JudgedRow, ResultRow, StoreReader
+from pandaeval_collector.store.live_groups import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
+_LEVELS = ("trace", "turn")
+_NOTHING_LEFT = Unscored(
+    Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
+)
 
 
 class Revisions:
@@ -47,7 +56,6 @@ class Revisions:
         newest = self._store.newest_results(asked_for)
         counted: set[str] = set()
         first: set[str] = set()
-        changed: list[tuple[Result, str, ResultRow | None]] = []
         if left_out := [result for result in results if result.why == _NOT_SAMPLED]:
             self._emitter.count(left_out, decision.changes)
         for result in results:
@@ -67,19 +75,16 @@ class Revisions:
             if self._failures is not None and for_good and result.success is False:
                 numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
             decision.results.append(numbered)
-            changed.append((numbered, key, known))
+            decision.changes.results.append(_row(numbered, key, known, for_good))
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
-        bodies = to_json([numbered for numbered, _, _ in changed])
-        for (numbered, key, known), body in zip(changed, bodies, strict=True):
-            decision.changes.results.append(_row(numbered, key, body, known, for_good))
         if for_good:
             self._emitter.add(decision.results, counted, decision.changes, first)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 
 
-def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_good: bool) -> ResultRow:
+def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
     """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
     a unit is counted or settled, it stays so in later revisions."""
     finding, signal = result.finding, None
@@ -90,7 +95,7 @@ def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_goo
         result.unit.id,
         key,
         result.revision,
-        body,
+        result.to_json(),
         (known is not None and known.counted) or (for_good and result.outcome == "scored"),
         success=result.success,
         signal=signal,
@@ -112,3 +117,31 @@ def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
         version=result.evaluator.version,
         probability=float(finding.metadata.get("inclusion_probability", 1.0)),
     )
+
+
+def taken_back(
+    store: StoreReader,
+    evaluator: Evaluator,
+    unit: Unit,
+    results: Sequence[Result],
+    jobs: Sequence[JobRow] = (),
+    among: Collection[str] | None = None,
+) -> list[Result]:
+    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
+    ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision; ``among``: names of trace
+    metrics, the only ones to look at. What compares the answers of the session is left out: it may answer later."""
+    answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
+    for job in jobs:
+        turn = orjson.loads(job.body).get(TURN)
+        answered.add((unit.id if turn is None else f"{unit.id}:{turn}", job.metric))
+    found: list[Result] = []
+    for (about, key), row in store.newest_results([unit.id]).items():
+        level, _, name = key.partition(".")
+        is_looked_at = level in _LEVELS if among is None else level == "trace" and name in among
+        if not is_looked_at or (about, key) in answered:
+            continue
+        if not orjson.loads(row.body)["metadata"].get("taken_back"):
+            of_turn = about != unit.id
+            its = replace(unit, level="turn", id=about, span_id=about.partition(":")[2]) if of_turn else unit
+            found += evaluator.said_of(key, its, _NOTHING_LEFT)
+    return found

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 
 import orjson
 
 from pandaeval_collector.base.result import Result, Unit
-from pandaeval_collector.pipeline.line.members import Member, from_row, summary
+from pandaeval_collector.pipeline.line.members import Member, from_row, summary, unit_again
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import JobRow, StoreReader
-from pandaeval_otel.base.names import all_bounded
 from pandaeval_otel.model import Trigger
 
 _LINKED = 128
@@ -27,61 +27,54 @@ class SessionScores:
         """``left_out``: ids of traces that no session is scored by, though answers are compared with theirs."""
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
-    def score(self, session_id: str, trigger: Trigger) -> list[Result]:
-        """Evaluates the session metrics over the traces decided so far; no results for a session without traces.
+    def score(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
+        """Evaluates the session metrics over the traces decided so far; nothing for a session without traces. Of one
+        that closes also the judged metrics, where its traces are judged: jobs for those that need a judge.
         ``SESSION_CHANGED``: the session is open, and its results have other ids than those for good."""
         members = self._scored(session_id)
         if not members:
-            return []
-        unit, view = _unit(session_id, members, trigger), SessionView(session_id, tuple(map(summary, members)))
-        return self._evaluator.session(view, unit)
-
-    def ask(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
-        """Returns the results of a closing session's judged metrics that need no judge, and jobs for the others;
-        nothing where the session's traces are not judged."""
-        members = self._scored(session_id)
-        if not any(member.facts.judged for member in members):
             return [], []
-        view, unit = self._conversation(session_id, members, trigger)
+        view = SessionView(session_id, tuple(map(summary, members)))
+        results = self._evaluator.session(view, _unit(session_id, members, trigger))
+        if trigger is Trigger.SESSION_CHANGED or not any(member.facts.judged for member in members):
+            return results, []
         suspicious = any(m.facts.crashed or any("said" in each for each in m.facts.signals.values()) for m in members)
-        results, questions = self._evaluator.judged_session(view, unit, suspicious)
+        unit = _conversation(session_id, members, trigger)
+        judged, questions = self._evaluator.judged_session(view, unit, suspicious)
         body = orjson.dumps({SESSION: session_id, "trigger": trigger.value, "suspicious": suspicious})
         last = bytes.fromhex(members[-1].trace_id)
-        return results, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
+        return results + judged, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
         """Returns a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
-        members = self._scored(session_id)
-        return self._conversation(session_id, members, trigger) if members else None
+        if members := self._scored(session_id):
+            view = SessionView(session_id, tuple(map(summary, members)))
+            return view, _conversation(session_id, members, trigger)
+        return None
 
     def _scored(self, session_id: str) -> list[Member]:
         members = map(from_row, self._store.session_facts(session_id))
         return [member for member in members if member.trace_id not in self._left_out]
 
-    def _conversation(self, session_id: str, members: Sequence[Member], trigger: Trigger) -> tuple[SessionView, Unit]:
-        contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
-        unit = _unit(session_id, members, trigger).with_evidence(contents)
-        return SessionView(session_id, tuple(map(summary, members))), unit
+
+def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
+    """Makes the unit of a session's judged metrics: what they say rests on the traces alone."""
+    contents = _digest(f"{member.trace_id}:{member.facts.digest};" for member in members)
+    return _unit(session_id, members, trigger).with_evidence(contents)
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
     """Makes the unit of a session. Its evidence is what the scores depend on: the traces, and the signals that may
     still come. So a session that was scored before those came has other ids than the same session with them."""
     last = members[-1]
-    agent, service, environment = all_bounded((last.facts.agent, last.facts.service, last.facts.environment or ""))
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
-    return Unit(
+    return replace(
+        unit_again(last, session_id, evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else "")),
         level="session",
         id=session_id,
-        trace_id=last.trace_id,
-        span_id=last.facts.span_id,
-        session_id=session_id,
-        agent=agent,
-        service=service,
-        environment=environment or None,
-        evidence=evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
+        revision=1,
         trigger=trigger.value,
-        end_ns=last.end_ns,
+        response_id="",
         sampled=any(member.facts.sampled for member in members),
         trace_ids=tuple(f"{member.trace_id}:{member.facts.span_id}" for member in members[-_LINKED:]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -10,12 +10,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRun, Stretch, signals_of
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
-from pandaeval_collector.pipeline.line.members import (
-    Member,
-    from_row,
-    to_row,
-    with_signals,
-)
+from pandaeval_collector.pipeline.line.members import Member, from_row, to_row, with_signals
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
@@ -54,22 +49,9 @@ class SessionPlaces:
         results of all runs, in their order, those that come of comparing at the end of each; then new results of traces
         that were decided before. ``places``: of these runs."""
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
-        sessions, left = self._sessions(runs, places, changes)
-        came = self._came(places, left, changes)
+        added, came, left = self._placed(runs, places, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
-        added = {id_: [self.member(run, places) for run in some] for id_, some in sessions.items()}
-        near = sessions.keys() - left - came.keys()
-        # Those that cannot hold the new runs yet.
-        near = {
-            id_
-            for id_ in near
-            if all(
-                run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
-                for run in sessions[id_]
-            )
-        }
-        grown = dict.fromkeys({*sessions, *left, *came}, 0)
-        grown |= {id_: added[id_][0].start_ns for id_ in near}
+        grown = _grown(added, came, left, places)
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _NEAR, added):
@@ -79,20 +61,16 @@ class SessionPlaces:
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
 
         again = self._compare(stretches(), batch, changes)
-        self._keep_waiting(runs, places, changes)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
-    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> set[str]:
-        """Puts runs into their sessions, to be compared later. Returns the sessions that have changed."""
-        sessions, left = self._sessions(runs, places, changes)
-        came = self._came(places, left, changes)
-        for session_id, some in sessions.items():
-            changes.session_traces.extend(to_row(self.member(run, places), session_id) for run in some)
-        for session_id, members in came.items():
+    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:
+        """Puts runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
+        changed, see :attr:`Decision.grown`."""
+        added, came, left = self._placed(runs, places, changes)
+        for session_id, members in (*added.items(), *came.items()):
             changes.session_traces.extend(to_row(member, session_id) for member in members)
-        self._keep_waiting(runs, places, changes)
-        grown = {*sessions, *left, *came}
-        changes.touched |= grown
+        grown = _grown(added, came, left, places)
+        changes.touched.update(grown)
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
@@ -119,7 +97,8 @@ class SessionPlaces:
             if result.unit.level != "trace":
                 continue
             trace_id = result.unit.trace_id
-            row = rows.get(trace_id) or self._store.session_trace(bytes.fromhex(trace_id))
+            id_ = bytes.fromhex(trace_id)
+            row = rows.get(trace_id) or self._store.left_behind([id_]).get(id_)
             if row is not None:
                 rows[trace_id] = with_signals(row, signals_of(self._evaluator, [result]))
         return [*rows.values()]
@@ -133,44 +112,35 @@ class SessionPlaces:
         # A copy: the run may have to be filed again.
         return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
 
-    def _sessions(
+    def _placed(
         self, runs: Sequence[Run], places: Places, changes: WriteSet
-    ) -> tuple[dict[str, list[Run]], set[str]]:
-        """Groups the runs by session, and finds the sessions that some of them were filed under before and left."""
-        sessions: dict[str, list[Run]] = {}
+    ) -> tuple[dict[str, list[Member]], dict[str, list[Member]], set[str]]:
+        """Returns the new members and those that were decided before and belong elsewhere now, by session, and the
+        sessions that some have left. Adds those that may come into a session later, and by which responses."""
+        added: dict[str, list[Member]] = {}
+        came: dict[str, list[Member]] = {}
         left: set[str] = set()
         for run in runs:
             unit = run.unit
-            old = places.before.get(unit.trace_id) if places.before else None
-            stays = unit.session_id or ("" if unit.trace_id in places.waiting else None)
-            if old is not None and old.session_id != stays:
+            is_waiting = unit.trace_id in places.waiting
+            old = places.before.get(unit.trace_id)
+            if old is not None and old.session_id != (unit.session_id or ("" if is_waiting else None)):
                 left.add(old.session_id)
                 changes.moved.append(old.trace_id)
             if unit.session_id is not None:
-                sessions.setdefault(unit.session_id, []).append(run)
-        return sessions, left - {""}
-
-    def _came(self, places: Places, left: set[str], changes: WriteSet) -> dict[str, list[Member]]:
-        """Returns members that were decided before and belong elsewhere now, by session; adds what they ``left``."""
-        came: dict[str, list[Member]] = {}
-        for row, session_id in places.moved:
+                added.setdefault(unit.session_id, []).append(self.member(run, places))
+            if is_waiting:
+                changes.session_traces.append(to_row(self.member(run, places), ""))
+        for row, moved_to in places.moved:
             member = from_row(row)
-            member.changed = True
-            if row.session_id:
-                left.add(row.session_id)
-            if session_id is None:
-                member.facts.chained = False
+            member.changed, member.facts.chained = True, moved_to is not None
+            left.add(row.session_id)
+            if moved_to is None:
                 changes.session_traces.append(to_row(member, ""))
             else:
-                member.facts.chained = True
-                came.setdefault(session_id, []).append(member)
-        return came
-
-    def _keep_waiting(self, runs: Iterable[Run], places: Places, changes: WriteSet) -> None:
-        """Adds the runs that have no session yet and may come into one, and the responses by which they are found."""
-        waiting = [run for run in runs if run.unit.trace_id in places.waiting]
-        changes.session_traces.extend(to_row(self.member(run, places), "") for run in waiting)
+                came.setdefault(moved_to, []).append(member)
         changes.responses.extend(places.responses)
+        return added, came, left - {""}
 
     def _read(
         self,
@@ -207,6 +177,17 @@ class SessionPlaces:
                 changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
                 changes.touched.add(stretch.session_id)
         return again
+
+
+def _grown(
+    added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
+) -> dict[str, int]:
+    """Returns the sessions that have changed: from which start on, where they have new members alone; else 0."""
+    grown = dict.fromkeys({*added, *came, *left}, 0)
+    for session_id in added.keys() - came.keys() - left:
+        if not any(member.trace_id in places.before for member in added[session_id]):
+            grown[session_id] = added[session_id][0].start_ns
+    return grown
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:

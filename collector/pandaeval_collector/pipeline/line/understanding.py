@@ -7,17 +7,18 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.pipeline.line.hints import Lacking, lacking
+from pandaeval_collector.pipeline.line.hints import lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
-from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
+from pandaeval_collector.pipeline.line.members import Member, new_member
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
 from pandaeval_collector.scoring.metric import Texts
@@ -29,6 +30,7 @@ from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TURN, SESSION = "turn", "session"
 """Keys in the body of a job that is about a turn (the span that answers), or about a session that closed (its id)."""
@@ -41,20 +43,20 @@ class Run:
     """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
     without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
     failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for; ``jobs``
-    ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs the
-    spans. Nobody changes what stands here: it may have to be filed again."""
+    ask it. ``lost``: kind and text of the error for which its texts have no vectors. ``trace``: ``None`` where
+    nobody needs the spans. Nobody changes what stands here: it may have to be filed again."""
 
     unit: Unit
     member: Member
     results: list[Result]
-    lacking: Lacking
     awaited: list[str] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)
-    lost: Lost | None = None
+    lost: tuple[str, str] | None = None
     trace: Trace | None = None
     is_judged: bool = False
     suspicious: bool = False
     listed: ListedRow | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
     """The error with which the run itself failed, if it did."""
     is_handed: bool = False
@@ -138,40 +140,28 @@ class Understanding:
         """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
         Raises where the store fails."""
         with self._store.snapshot():
-            built = [self._build(each, parts) for each, parts in parts_of(self._store, due)]
-        texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
+            built = [
+                _tried(each.trace_id.hex(), self._build, each, parts) for each, parts in parts_of(self._store, due)
+            ]
+        texts = self._evaluator.embed([one.trace for one in built if isinstance(one, _Built)])
         return [
-            Understood(one.digest, failed=one.failed) if one.trace is None else self._scored(one, one.trace, texts)
-            for one in built
+            _tried(one.trace.trace_id, self._scored, one, texts) if isinstance(one, _Built) else one for one in built
         ]
 
-    def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built:
+    def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built | Understood:
         failpoints.reach_over("over_trace", due.trace_id.hex())
-        try:
-            if isinstance(parts, Exception):
-                raise parts
-            found = rebuilt(parts, closing_of(due))
-            evidence, trace = found.evidence, found.trace
-            if trace is None or not is_genai(trace):
-                return _Built(evidence.digest)
-            attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
-            pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
-            return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans))
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever spans hold that nobody thought of, it costs their trace alone
-            return _Built("", failed=_failed(due.trace_id.hex(), error))
+        if isinstance(parts, Exception):
+            raise parts
+        found = rebuilt(parts, closing_of(due))
+        evidence, trace = found.evidence, found.trace
+        if trace is None or not is_genai(trace):
+            return Understood(evidence.digest)
+        attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
+        pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
+        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans))
 
-    def _scored(self, built: _Built, trace: Trace, texts: Texts) -> Understood:
-        try:
-            return Understood(built.digest, self._run(built, trace, texts))
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            return Understood(built.digest, failed=_failed(trace.trace_id, error))
-
-    def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
-        unit = trace_unit(trace)
+    def _scored(self, built: _Built, texts: Texts) -> Understood:
+        trace, unit = built.trace, trace_unit(built.trace)
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
@@ -183,15 +173,15 @@ class Understanding:
             unit,
             member,
             results,
-            lacking(trace),
-            lost=Lost.of(texts.lost),
+            lost=None if texts.lost is None else (type(texts.lost).__name__, str(texts.lost)),
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
+            lacking=lacking(trace),
             error=trace.error,
         )
         if built.is_judged and not trace.is_step:
             self._add_questions(trace, run)
-        return run
+        return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: Run) -> None:
         """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
@@ -202,7 +192,7 @@ class Understanding:
         run.is_judged = True
         run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
         found, questions = self._evaluator.judged(trace, suspicious)
-        of_turns, about_turns = self._evaluator.turns.questions(trace, suspicious)
+        of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)
         run.results.extend((*found, *of_turns))
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious
@@ -215,16 +205,21 @@ class Understanding:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A trace that was read; ``trace``: ``None`` for one without an agent or one that ``failed``."""
+    """An agent's trace that was read."""
 
     digest: str
-    trace: Trace | None = None
-    is_judged: bool = False
-    attributes: tuple[str, ...] = ()
-    usd: float | None = None
-    failed: tuple[str, str] | None = None
+    trace: Trace
+    is_judged: bool
+    attributes: tuple[str, ...]
+    usd: float | None
 
 
-def _failed(trace_id: str, error: Exception) -> tuple[str, str]:
-    _log.error("trace %s cannot be understood", trace_id, exc_info=error)
-    return type(error).__name__, str(error)[:300]
+def _tried(trace_id: str, work: Callable[..., T], *arguments: Any) -> T | Understood:
+    """Returns ``work(*arguments)``. Whatever spans hold that nobody thought of, it costs their trace alone."""
+    try:
+        return work(*arguments)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        _log.error("trace %s cannot be understood", trace_id, exc_info=error)
+        return Understood("", failed=(type(error).__name__, str(error)[:300]))

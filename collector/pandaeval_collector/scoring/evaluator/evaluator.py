@@ -14,16 +14,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding import Embedder, knows
+from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.evaluator.judged import Judged, Question
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
-from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation, vectors
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.turns import TurnEvaluation
+from pandaeval_collector.judge.turns import TurnView, turn_view
+from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
+from pandaeval_collector.scoring.evaluator.one_metric import (
+    ask,
+    attempt,
+    refusal,
+    running_metrics,
+    trace_unit,
+    turn_unit,
+)
+from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, LearnedModels, Preparation
 from pandaeval_collector.scoring.metric import (
     Metric,
     SessionContext,
@@ -32,9 +39,13 @@ from pandaeval_collector.scoring.metric import (
     Texts,
     TraceContext,
     TraceMetric,
+    TurnContext,
+    TurnMetric,
 )
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 from pandaeval_otel.model import Trace
+from pandaeval_otel.normal.turns import of_turn
 
 
 class Evaluator:
@@ -52,14 +63,16 @@ class Evaluator:
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
         self._judged = judged
-        self.turns = TurnEvaluation(running.metrics, self._preparation, judged, judge is not None)
-        """The metrics of turns."""
         self.asked, self.judges, self.judged = judged.keys, judged.concerns, judged.questions
+        self.judged_turn, self.judged_turns = judged.of_turn, judged.of_turns
         self.together, self.drawn, self.answered = judged.together, judged.drawn, judged.answered
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [
             m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
         ]
+        self._turn: list[TurnMetric] = [m for m in inline if m.level == "turn"]
+        self._coded: list[TurnMetric] = [m for m in wanted if m.level == "turn" and m.by_code is not None]
+        """Judged metrics that code can score, also those without a judge."""
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
@@ -84,16 +97,30 @@ class Evaluator:
         """Embeds all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
         asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
-        cpu_before = time.thread_time()
-        found = vectors(self.embedder, (*self._trace, *(m for m, _ in self.dependent if m.needs_session)), traces)
-        CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
-        return found
+        traces, cpu_before = list(traces), time.thread_time()
+        metrics = (*self._trace, *(metric for metric, _ in self.dependent if metric.needs_session))
+        wanted: list[str] = []
+        for trace in traces:
+            for metric in metrics:
+                if metric.texts is not None:
+                    wanted += attempt(metric, metric.texts, trace, ())
+        id_, bands = self.embedder.id, self.embedder.bands
+        try:
+            found = embed_texts(self.embedder, wanted)
+        except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
+            ERRORS.note(EMBEDDER, id_, error)
+            if len(traces) > 1:
+                raise
+            return Texts({}, frozenset(), id_, bands, error)
+        finally:
+            CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
+        return Texts(found.rows, found.chunked, id_, bands, known=knows(self.embedder))
 
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
         """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
         whether a judge is asked about the trace."""
         found = self.trace(trace, texts, unit)
-        found += self.turns.inline(trace, is_judged)
+        found += self.turns(trace, is_judged)
         return self.explained(trace, unit, found)
 
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
@@ -105,6 +132,38 @@ class Evaluator:
         if trace.session_id is None and not is_step:
             for metric, model, of_model in self._of_learned(unit):
                 results += self._on_trace([metric], trace, of_model, texts, learned=model)
+        return results
+
+    def turns(self, trace: Trace, is_judged: bool) -> list[Result]:
+        """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
+        about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
+        coded = [] if is_judged or len(trace.tool_calls) < 2 else self._coded
+        if not (self._turn or coded) or trace.is_step:
+            return []
+        results: list[Result] = []
+        refused = refusal(trace, self.settings)
+        spent = CPU.measure()
+        for index in range(len(trace.turns)):
+            found = []
+            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+            for metric in coded if refused is None else ():
+                if score_by_code(metric, bare) is not None:
+                    found.append(metric)
+                spent.count(metric.key)
+            if not found and not self._turn:
+                continue
+            view = turn_view(trace, index)
+            for metric in self._turn:
+                threshold, origin = self._preparation.of(metric)
+                started = time.perf_counter()
+                said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
+                if said is not None:
+                    results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
+                spent.count(metric.key)
+            for metric in found:
+                results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
+                spent.count(metric.key)
+        spent.end(trace.trace_id)
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
@@ -168,7 +227,7 @@ class Evaluator:
         if metric is None:
             return []
         is_by_code = metric.by_code is not None and self.settings.judge is None
-        origin = self.turns.by_code(metric) if is_by_code else self._preparation.of(metric).origin
+        origin = self._preparation.by_code(metric) if is_by_code else self._preparation.of(metric).origin
         return conclude(unit, [(origin, finding, 0.0)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
@@ -185,7 +244,7 @@ class Evaluator:
         metric = self._learned.get(unit.level)
         model = None if metric is None else self._models.all().get((unit.level, unit.agent))
         if metric is not None and model is not None:
-            yield metric, model, unit.with_evidence(f"{model.version}:{unit.evidence}")
+            yield metric, model, unit.with_evidence(f"{model.model.version}:{unit.evidence}")
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the

@@ -8,18 +8,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
-from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal, trace_unit, turn_unit
-from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
-from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.scoring.metric.declaration import ends
+from pandaeval_collector.scoring.evaluator.prepared import JudgeSettings, Preparation
+from pandaeval_collector.scoring.metric import (
+    Metric,
+    SessionContext,
+    SessionView,
+    Texts,
+    TraceContext,
+    TurnContext,
+    TurnMetric,
+    ends,
+)
 from pandaeval_otel.model import Trace
 
 _SPAN_ID = re.compile("[0-9a-f]{16}")
@@ -117,6 +124,29 @@ class Judged:
         return self._asked(
             self._metrics, trace, trace, trace_unit(trace), suspicious, lambda threshold: TraceContext(texts, threshold)
         )
+
+    def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
+        """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
+        results: list[Result] = []
+        questions: list[Question] = []
+        if not self._of_turns or trace.is_step:
+            return results, questions
+        metrics = {metric.name: metric for metric in self._of_turns}
+        for view in (turn_view(trace, index) for index in range(len(trace.turns))):
+            found, asked = self.of_turn(view, suspicious)
+            questions += asked
+            for result in found:
+                drawn = result.why != Why.NOT_SAMPLED
+                coded = None if drawn else self.without_judge(metrics[result.metric], view)
+                results.append(coded or result)
+        return results, questions
+
+    def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
+        """Returns the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
+        found = score_by_code(metric, view)
+        if found is None:
+            return None
+        return conclude(turn_unit(view), [(self._preparation.by_code(metric), found, 0.0)])[0]
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns the results of one turn that need no model, and questions for the others."""
@@ -224,12 +254,12 @@ class Judged:
 
     def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
-        model, guidance = self._settings.model_of(metric.key), self._settings.guidance(metric, unit.agent)
-        made = Question("", metric, unit, model, threshold, choice, guidance)
-        if not guidance.texts:
-            return replace(made, id=origin.identity.of(unit))
-        depends = self._preparation.depends_on(metric, threshold)
-        return replace(made, id=Identity(metric.key, made.version, model, depends).of(unit))
+        identity, model = origin.identity, self._settings.model_of(metric.key)
+        guidance = self._settings.guidance(metric, unit.agent)
+        if guidance.texts:
+            depends = self._preparation.depends_on(metric, threshold)
+            identity = Identity(metric.key, f"{metric.version}{guidance.mark}", model, depends)
+        return Question(identity.of(unit), metric, unit, model, threshold, choice, guidance)
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:

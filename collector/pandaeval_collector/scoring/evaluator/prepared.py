@@ -1,50 +1,97 @@
-"""Prepares what all results of a metric share: its threshold, what produced them, and the settings that go into their
-ids."""
+"""The settings of scoring and judging, independent of the configuration file; and what all results of a metric share by
+them: its threshold, what produced them, and the settings that go into their ids."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pandaeval_collector.analysis.embedding import Embedder, knows
-from pandaeval_collector.analysis.embedding.text import embed_texts
+from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
+from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
-from pandaeval_collector.scoring.evaluator.one_metric import attempt
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.metric import Metric, Texts, TraceMetric
-from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
-from pandaeval_otel.model import Trace
-
-
-def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
-    """Embeds the texts that ``metrics`` want of ``traces``. If that fails for a single trace, asking for one of its
-    vectors raises; so does a metric's asking for a text where its ``texts`` raised."""
-    traces = list(traces)
-    wanted: list[str] = []
-    for trace in traces:
-        for metric in metrics:
-            if metric.texts is not None:
-                wanted += attempt(metric, metric.texts, trace, ())
-    try:
-        found = embed_texts(embedder, wanted)
-    except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
-        ERRORS.note(EMBEDDER, embedder.id, error)
-        if len(traces) > 1:
-            raise
-        return Texts({}, frozenset(), embedder.id, embedder.bands, error)
-    return Texts(found.rows, found.chunked, embedder.id, embedder.bands, known=knows(embedder))
-
+from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.scoring.metric import Metric
 
 _log = logging.getLogger(__name__)
-
 LOOK_EVERY = 5.0
 """Seconds after which the folder is looked at again: a model is in use soon after it was written, without a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
+    ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
+    ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
+    ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
+    questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
+    models; ``defaults``: of all others; ``guidelines``: added to questions."""
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    selection: Selection = field(default_factory=Selection)
+    delay: float = 30.0
+    secrets: bool = True
+    pii: bool = False
+    custom: tuple[str, ...] = ()
+    votes: int = 1
+    turn_calls: Literal["shared", "separate"] = "shared"
+    language: str = "en"
+    defaults: CallParameters = field(default_factory=CallParameters)
+    parameters: Mapping[str, CallParameters] = field(default_factory=dict)
+    guidelines: tuple[Guideline, ...] = ()
+
+    @property
+    def shares_turns(self) -> bool:
+        """Whether the questions about one turn share a call; several votes are given on each by itself."""
+        return self.turn_calls == "shared" and self.votes == 1
+
+    def model_of(self, key: str) -> str:
+        return self.models.get(key, self.model)
+
+    def guidance(self, metric: Metric[Any, Any], agent: str) -> Guidance:
+        """Returns the guidelines for a metric's question about a run of an agent."""
+        if not self.guidelines:
+            return Guidance()
+        verdict = metric.part.name if metric.part is not None else metric.rubrics[-1].name if metric.rubrics else ""
+        return guidance(self.guidelines, metric.key, verdict, agent)
+
+    def asked_with(self, model: str) -> str:
+        """Returns a model's call parameters that may change its answers, as a text; ``""`` if none is set."""
+        return self.parameters.get(model, self.defaults).key()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorSettings:
+    """The settings of scoring. ``enabled``: metric keys, or ``None`` for all; ``thresholds``: by key; ``modules``: the
+    user's own metrics, by path or dotted name."""
+
+    enabled: Collection[str] | None = None
+    """Whether the enabled metrics were named one by one, so that each is wanted."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
+    coherence_signal: str = "sure"
+    end_tokens: tuple[str, ...] = ()
+    """Answers by which agents declare that they are done."""
+    score_fragments: bool = False
+    score_rootless: bool = True
+    modules: tuple[str, ...] = ()
+    listed_attributes: tuple[str, ...] = ()
+    """Keys of attributes by which lists find traces."""
+    judge: JudgeSettings | None = None
+    """``None``: judged metrics are switched off."""
+    learning: bool = False
+    """Whether models may be learned from labels of these runs: then the course of each run is counted."""
+    learned: str | None = None
+    """Folder with what was learned from labels; ``None``: nothing was."""
 
 
 class LearnedModels:
@@ -112,6 +159,12 @@ class Preparation:
         prepared = Prepared(threshold, Origin(metric.name, identity, by, None if metric.explains else threshold))
         self._prepared[metric.key] = prepared
         return prepared
+
+    def by_code(self, metric: Metric[Any, Any]) -> Origin:
+        """Returns what results of a judged metric that code made share."""
+        threshold = self.of(metric).threshold
+        identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
+        return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
         """Returns the settings that a result depends on, which become part of its id: of a session metric those of the

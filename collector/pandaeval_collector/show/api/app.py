@@ -12,19 +12,17 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.overview import history, overview
+from pandaeval_collector.show.api.overview import overview
 from pandaeval_collector.show.api.pages import pages
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.store.runs import RunTable, Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:
@@ -48,15 +46,13 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     lists(app, reads, names, work)
     overview(app, reads, work, changing)
     labelling(app, reads, work)
-    history(app, reads, names)
-    failure_routes(app, reads, names, work.page is not None)
-    stored = RunReads(reads.finder.connection)
+    stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)
     if runs is not None:
         runs_routes(app, reads, stored, runs, names)
-        schedule_routes(app, reads, ScheduleReads(reads.finder.connection), runs)
+        schedule_routes(app, reads, Schedules(reads.finder.connection), runs)
     if work.page is not None:
-        pages(app, reads, names, work, version)
+        pages(app, reads, names, work)
     told = app.openapi
     app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.store.found import Position
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.finding import Position
+from pandaeval_collector.store.listed import Wanted
 
 
 # Cursors: where a page of a list ended, as a text that programs give back.
@@ -41,6 +41,12 @@ def position_of(cursor: str | None) -> Position | None:
     except (ValueError, TypeError, binascii.Error, OverflowError):
         pass
     raise ProblemError(400, "this is no cursor of ours: take the `next` of the page before")
+
+
+def number_of(cursor: str | None) -> int | None:
+    """Returns the number in a cursor of a list that is ordered by it. Raises :class:`ProblemError`."""
+    position = position_of(cursor)
+    return None if position is None else position[1]
 
 
 _ANNOTATED: Any = Annotated

@@ -7,18 +7,17 @@ import sqlite3
 import time
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.files import about
-from pandaeval_collector.labels.queue import Queue, drawn_next, metric_to_label
+from pandaeval_collector.labels.queue import Queue, about, drawn_next, metric_to_label
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
 
@@ -35,24 +34,17 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
-    @app.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
-    async def listed(
-        request: Request,
+    @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)
+    def listed(
         trace_id: TraceId = None,
         session_id: SessionId = None,
         metric: MetricKey = None,
         cursor: CursorText = None,
         limit: Limit = 100,
-    ) -> Response:
-        after = position_of(cursor)
+    ) -> Annotations:
         units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
-
-        def read() -> Annotations:
-            before = None if after is None else after[1]
-            page = reads.finder.labels(units, metric, before=before, limit=limit)
-            return Annotations(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
-
-        return await reads.fresh(read)
+        page = reads.finder.labels(units, metric, before=number_of(cursor), limit=limit)
+        return Annotations(items=[*map(_shown, page.rows)], next=cursor_of(page.next))
 
     if (store := work.store) is None:
         return
@@ -60,7 +52,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
     async def draw_next(asked: DrawBody) -> Drawn:
         def read() -> tuple[str, Queue]:
-            connection = store.people.reader()
+            connection = store.reads.connection()
             key = metric_to_label(connection, asked.metric, names, "metric")
             return key, drawn_next(connection, key, asked.agent, asked.n)
 
@@ -69,7 +61,17 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         except UserError as error:
             raise ProblemError(422, str(error)) from error
         await asyncio.wrap_future(store.people.keep_draws(queue.chances, time.time()))
-        return _drawn(key, queue)
+        of_traces = key.startswith("trace.")
+        items = [
+            ToLabel(
+                trace_id=each.run.unit if of_traces else None,
+                session_id=(each.run.session or None) if of_traces else each.run.unit,
+                agent=each.run.agent,
+                probability=each.probability,
+            )
+            for each in queue.drawn
+        ]
+        return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
     @app.post(
         "/annotations",
@@ -85,20 +87,6 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
-
-
-def _drawn(key: str, queue: Queue) -> Drawn:
-    of_traces = key.startswith("trace.")
-    items = [
-        ToLabel(
-            trace_id=each.run.unit if of_traces else None,
-            session_id=(each.run.session or None) if of_traces else each.run.unit,
-            agent=each.run.agent,
-            probability=each.probability,
-        )
-        for each in queue.drawn
-    ]
-    return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:

@@ -1,75 +1,75 @@
-"""Operations that list and show: traces, sessions, results."""
+"""Operations that list and show: traces, sessions, results, failures, and runs over time."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 
-from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, cursor_of, position_of
-from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, cursor_of, number_of, position_of
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import (
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.detail import ROOM, describe, detail, stored_trace
+from pandaeval_collector.show.report.text import plain
+from pandaeval_collector.show.shapes import (
+    MOST_BUCKETS,
+    FailureGroup,
+    FailureGroups,
+    History,
     Order,
     Results,
     SessionDetail,
     SessionRow,
     Sessions,
+    Severity,
+    TimeBucket,
     TraceDetail,
     TraceRow,
     Traces,
 )
-from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace
-from pandaeval_collector.show.report.inspection import describe
-from pandaeval_collector.show.report.text import plain
+from pandaeval_collector.store.failures import at_least, gravity
 
+_HOUR_MS = 3_600_000
+Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
+LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
+Agent = Annotated[str | None, Query(max_length=500, description="Of this agent.")]
+Most = Annotated[int, Query(ge=1, le=1000, description="At most so many groups.")]
 _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
 
 
 def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
-    """Adds the operations on traces, sessions and results."""
+    """Adds the operations on what was scored."""
     finder = reads.finder
 
-    @app.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
-    async def traces(
-        request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst"
-    ) -> Response:
-        after = position_of(cursor)
+    @reads.operation(app, "/traces", "Agents' traces, worst or newest first")
+    def traces(wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst") -> Traces:
+        after, worst_first = position_of(cursor), order == "worst"
+        page = finder.traces(names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
+        return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
 
-        def read() -> Traces:
-            page = finder.traces(names.wanted(wanted), worst_first=order == "worst", after=after, limit=limit)
-            return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
+    @reads.operation(app, "/traces/{trace_id}", "A trace with all that was understood", large=True)
+    def trace(trace_id: str) -> TraceDetail:
+        id_ = names.trace(trace_id)
+        row = finder.trace(id_)
+        if row is None:
+            raise ProblemError(404, NO_TRACE)
+        held = stored_trace(finder.contents(id_))
+        if held is None:
+            return TraceDetail.of(row, understood=None, detail=None)
+        return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
 
-        return await reads.answer(request, read)
-
-    @app.get("/traces/{trace_id}", response_model=TraceDetail, summary="A trace with all that was understood")
-    async def trace(request: Request, trace_id: str) -> Response:
-        def read() -> TraceDetail:
-            id_ = names.trace(trace_id)
-            row = finder.trace(id_)
-            if row is None:
-                raise ProblemError(404, NO_TRACE)
-            held = stored_trace(finder.contents(id_))
-            if held is None:
-                return TraceDetail.of(row, understood=None, detail=None)
-            return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
-
-        return await reads.answer(request, read, large=True)
-
-    @app.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
-    async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
-        after = position_of(cursor)
-
-        def read() -> Sessions:
-            page = finder.sessions(names.wanted(wanted), after=after, limit=limit)
-            return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
-
-        return await reads.answer(request, read)
+    @reads.operation(app, "/sessions", "Sessions and traces without one, worst first")
+    def sessions(wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Sessions:
+        page = finder.sessions(names.wanted(wanted), after=position_of(cursor), limit=limit)
+        return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
 
     @app.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
     async def session(request: Request, session_id: str) -> Response:
@@ -92,12 +92,41 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
 
         return await reads.answer(request, read)
 
-    @app.get("/results", response_model=Results, summary="Results, newest first, with all revisions")
-    async def results(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Response:
-        after = position_of(cursor)
+    @reads.operation(app, "/results", "Results, newest first, with all revisions")
+    def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
+        page = finder.results(names.wanted(wanted), before=number_of(cursor), limit=limit)
+        return Results(items=list(page.rows), next=cursor_of(page.next))
 
-        def read() -> Results:
-            page = finder.results(names.wanted(wanted), before=None if after is None else after[1], limit=limit)
-            return Results(items=list(page.rows), next=cursor_of(page.next))
+    @reads.operation(app, "/failures", "Failures by root cause, the gravest first")
+    def list_(severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100) -> FailureGroups:
+        rows = finder.failure_groups()
+        if agent not in {row.agent for row in rows}:
+            names.agent(agent)
+        rows = [
+            row for row in rows if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
+        ]
+        rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
+        return FailureGroups(items=[FailureGroup.of(row, work.page is not None) for row in rows[:limit]])
 
-        return await reads.answer(request, read)
+    @reads.operation(app, "/failures/{group_id}", "One group of failures", tagged=False)
+    def one(group_id: str) -> FailureGroup:
+        rows = {row.id: row for row in finder.failure_groups()}
+        id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
+        if id_ is None:
+            raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
+        return FailureGroup.of(rows[id_], work.page is not None)
+
+    @reads.operation(app, "/history", "Runs and failures over time")
+    def over_time(wanted: Filters, step: Step = 1.0) -> History:
+        asked, width = names.wanted(wanted), int(step * _HOUR_MS)
+        end = asked.until_ms or int(time.time() * 1000)
+        oldest = asked.since_ms if asked.since_ms is not None else finder.oldest(asked)
+        first = max((end if oldest is None else oldest) // width, end // width + 1 - MOST_BUCKETS) * width
+        runs, failed = Counter[int](), Counter[int]()
+        for each in finder.over_time(asked, first, width):
+            if each.bucket >= 0:
+                runs[each.bucket] += each.runs
+                failed[each.bucket] += each.failed
+        count = max((end - first) // width + 1, 0)
+        items = [TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
+        return History(step_hours=step, items=items)

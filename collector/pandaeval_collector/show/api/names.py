@@ -13,7 +13,7 @@ from pandaeval_collector.config import MetricNames, closest
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _SHOWN = 5
@@ -44,7 +44,7 @@ class Names:
         """Returns the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
         found = self._metrics.select(name)
         if not found:  # those that have results, such as metrics of a module that is no longer configured
-            series = [each.attributes for each in self._finder.counters(_COUNTER)]
+            series = [about for about, _ in self._finder.counters(_COUNTER)]
             stored = {(str(each.get("pandaeval.level")), str(each.get("gen_ai.evaluation.name"))) for each in series}
             found = MetricNames(stored).select(name)
         if len(found) > 1:

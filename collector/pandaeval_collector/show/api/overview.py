@@ -5,65 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated
 
-from fastapi import FastAPI, Query, Request, Response
-from pydantic import BaseModel, Field, RootModel
+from fastapi import FastAPI, Request, Response
 
-from pandaeval_collector.show.api.filters import Filters
-from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import ComponentErrors, MetricShape, Milliseconds, Missing, Overview, Rate
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
-from pandaeval_collector.store.found import CounterSeries
-
-_HOUR_MS, _MOST = 3_600_000, 500
-Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
-
-
-class TimeBucket(BaseModel):
-    """Runs that began from ``at`` on, for one step, and how many of them failed."""
-
-    at: Milliseconds
-    runs: int
-    failed: int
-
-
-class History(BaseModel):
-    """How runs went over time, oldest first. Buckets without a run are there, too."""
-
-    step_hours: float
-    items: list[TimeBucket] = Field(description=f"At most {_MOST}, the newest.")
-
-
-def history(app: FastAPI, reads: Reads, names: Names) -> None:
-    """Adds the operation on runs and failures over time."""
-
-    @app.get("/history", response_model=History, summary="Runs and failures over time")
-    async def over_time(request: Request, wanted: Filters, step: Step = 1.0) -> Response:
-        def read() -> History:
-            asked, width = names.wanted(wanted), int(step * _HOUR_MS)
-            end = asked.until_ms or int(time.time() * 1000)
-            oldest = asked.since_ms if asked.since_ms is not None else reads.finder.oldest(asked)
-            first = max((end if oldest is None else oldest) // width, end // width + 1 - _MOST) * width
-            runs, failed = Counter[int](), Counter[int]()
-            for each in reads.finder.over_time(asked, first, width):
-                if each.bucket >= 0:
-                    runs[each.bucket] += each.runs
-                    failed[each.bucket] += each.failed
-            count = max((end - first) // width + 1, 0)
-            items = [TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
-            return History(step_hours=step, items=items)
-
-        return await reads.answer(request, read)
-
+from pandaeval_collector.show.report.cures import CURES
+from pandaeval_collector.show.shapes import (
+    ComponentErrors,
+    Metrics,
+    MetricShape,
+    Missing,
+    Overview,
+    Rate,
+)
 
 _COUNTER = "pandaeval.evaluations"
-
-
-class Metrics(RootModel[list[MetricShape]]):
-    """All metrics."""
 
 
 def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]]) -> None:
@@ -95,19 +52,15 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
 
         return await reads.answer(request, read, beside=raised)
 
-    @app.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
-    async def metrics(request: Request) -> Response:
+    @reads.operation(app, "/metrics", "The metrics that this collector knows")
+    def metrics() -> Metrics:
         names = [name for name in MetricShape.model_fields if name != "threshold"]
-
-        def read() -> Metrics:
-            return Metrics(
-                [
-                    MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
-                    for each, threshold in work.metrics()
-                ]
-            )
-
-        return await reads.answer(request, read)
+        return Metrics(
+            [
+                MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
+                for each, threshold in work.metrics()
+            ]
+        )
 
 
 def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
@@ -126,24 +79,23 @@ _NAMES = {
 """The attributes of a series that a rate is named by."""
 
 
-def _rates(series: Iterable[CounterSeries]) -> list[Rate]:
+def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
     found: dict[tuple[str, ...], Rate] = {}
-    for each in series:
-        given = each.attributes
-        names = {name: str(given.get(attribute, "")) for name, attribute in _NAMES.items()}
+    for given, times in series:
+        names = {name: given.get(attribute, "") for name, attribute in _NAMES.items()}
         rate = found.setdefault(
             tuple(names.values()), Rate(**names, scored=0, assumed=0, passed=0, failed=0, unscored={})
         )
         outcome, passed = given.get("pandaeval.outcome"), str(given.get("pandaeval.passed", "")).lower()
         if outcome == "unscored":
-            why = str(given.get("pandaeval.why", ""))
-            rate.unscored[why] = rate.unscored.get(why, 0) + each.times
+            why = given.get("pandaeval.why", "")
+            rate.unscored[why] = rate.unscored.get(why, 0) + times
         elif outcome == "assumed":
-            rate.assumed += each.times
+            rate.assumed += times
         else:
-            rate.scored += each.times
-            rate.passed += each.times * (passed == "true")
-            rate.failed += each.times * (passed == "false")
+            rate.scored += times
+            rate.passed += times * (passed == "true")
+            rate.failed += times * (passed == "false")
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
@@ -154,7 +106,7 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
         for why, times in rate.unscored.items():
             found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
     entries = [
-        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH))
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=CURES.get(why, ""))
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)

@@ -4,10 +4,12 @@ newest answer already."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
+import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
@@ -16,6 +18,9 @@ from starlette.responses import Response
 
 from pandaeval_collector.store.connection import TooSlowError
 from pandaeval_collector.store.finding import Finder
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 T = TypeVar("T")
 
@@ -45,6 +50,25 @@ class Reads:
     async def run(self, read: Callable[[], T]) -> T:
         """Runs ``read`` on a thread: returns what it returns, and raises what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+    def operation(
+        self, app: FastAPI, path: str, summary: str, *, large: bool = False, tagged: bool = True
+    ) -> Callable[[Callable[..., BaseModel]], object]:
+        """Returns a decorator that answers GET requests at ``path`` with what a function returns, which is called on a
+        thread with the request's parameters. ``tagged``: see :meth:`answer`, else :meth:`fresh`."""
+
+        def added(read: Callable[..., BaseModel]) -> object:
+            async def answer(request: Request, **given: Any) -> Response:
+                asked = functools.partial(read, **given)
+                return await (self.answer(request, asked, large=large) if tagged else self.fresh(asked))
+
+            own, keyword = inspect.signature(read, eval_str=True), inspect.Parameter.KEYWORD_ONLY
+            request = inspect.Parameter("request", keyword, annotation=Request)
+            parameters = [request, *(each.replace(kind=keyword) for each in own.parameters.values())]
+            answer.__name__, answer.__signature__ = read.__name__, inspect.Signature(parameters)  # type: ignore[attr-defined]
+            return app.get(path, response_model=own.return_annotation, summary=summary)(answer)
+
+        return added
 
     async def answer(
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False

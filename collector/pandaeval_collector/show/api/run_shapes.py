@@ -15,13 +15,13 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
 from pandaeval_collector.runs.spec import RunSpec, metric_keys
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
-from pandaeval_collector.show.api.shapes import Milliseconds
-from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.show.shapes import Milliseconds
+from pandaeval_collector.store.runs import RunRow, RunTable, ScheduleRow, Schedules
 
 _FAILURES = 50
 """Most failed traces that a run is shown with."""
+_SAME = ("model", "sample", "emit", "name", "budget_usd")
+"""What is called alike in a request and in the run that is stored."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -57,7 +57,7 @@ class RunBody(BaseModel):
 
     def spec(self, config: Config) -> RunSpec:
         """Returns the run as it is stored. Raises ``UserError`` for names that are no metrics."""
-        same = {name: getattr(self, name) for name in ("model", "sample", "emit", "name", "budget_usd")}
+        same = {name: getattr(self, name) for name in _SAME}
         metrics, wanted = metric_keys(config, self.metrics), self.filters.wanted()
         return RunSpec(metrics=metrics, wanted=wanted, weights=self.signal_weights, **same)
 
@@ -120,14 +120,10 @@ def _asked(body: bytes) -> dict[str, Any]:
     """Returns what a stored run is asked to do, by the names of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
-        "name": spec.name,
+        **{name: getattr(spec, name) for name in _SAME},
         "metrics": list(spec.metrics),
         "filters": {key: value for key, value in asdict(spec.wanted).items() if value not in (None, ())},
-        "model": spec.model,
-        "sample": spec.sample,
         "signal_weights": dict(spec.weights),
-        "emit": spec.emit,
-        "budget_usd": spec.budget_usd,
     }
 
 
@@ -145,7 +141,7 @@ class RunDetail(RunShape):
     failures: list[FailedItem]
 
     @classmethod
-    def read(cls, runs: RunReads, run: RunRow) -> Self:
+    def read(cls, runs: RunTable, run: RunRow) -> Self:
         """Returns a run with the counts of its results and some of its failures."""
         results: dict[str, dict[str, int]] = {}
         for (metric, outcome), count in runs.counts(run.no).items():
@@ -197,7 +193,7 @@ class ScheduleShape(BaseModel):
     run: dict[str, Any]
 
     @classmethod
-    def read(cls, stored: ScheduleReads, schedule: ScheduleRow) -> Self:
+    def read(cls, stored: Schedules, schedule: ScheduleRow) -> Self:
         """Returns a schedule in this form."""
         last = stored.newest_run(schedule.id)
         due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
@@ -260,7 +256,7 @@ class Comparison(BaseModel):
     metrics: list[ComparedMetric]
 
     @classmethod
-    def read(cls, runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
+    def read(cls, runs: RunTable, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
         """Returns the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
         metrics = []
         for each in found:

@@ -17,7 +17,7 @@ from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.process import BatchFailedError
 from pandaeval_collector.runs.spec import NotAllowedError
-from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
+from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
@@ -33,9 +33,7 @@ from pandaeval_collector.show.api.run_shapes import (
     ScheduleList,
     ScheduleShape,
 )
-from pandaeval_collector.store.run_rows import FullError, KeyTakenError, RunRow
-from pandaeval_collector.store.run_tables import RunReads
-from pandaeval_collector.store.schedules import ScheduleReads
+from pandaeval_collector.store.runs import FullError, KeyTakenError, RunRow, RunTable, Schedules
 
 Key = Annotated[
     str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
@@ -43,49 +41,40 @@ Key = Annotated[
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
-def run_reads_routes(app: FastAPI, reads: Reads, stored: RunReads, names: Names) -> None:
+def run_reads_routes(app: FastAPI, reads: Reads, stored: RunTable, names: Names) -> None:
     """Adds the operations that read runs, whether or not a collector works on them."""
 
-    @app.get("/runs", response_model=RunList, summary="Runs, newest first")
-    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
-        before = position_of(cursor)
-        rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
+    @reads.operation(app, "/runs", "Runs, newest first", tagged=False)
+    def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
+        rows = stored.newest(number_of(cursor), limit + 1)
         more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
         return RunList(items=[*map(RunShape.of, rows[:limit])], next=more)
 
-    @app.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
-    async def compare(
+    @reads.operation(app, "/runs/compare", "Two runs, or a run and the live results", tagged=False)
+    def compare(
         a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
     ) -> Comparison:
-        def read() -> Comparison:
-            first, second = _run(stored, a), None if b == "live" else _run(stored, b)
-            return Comparison.read(stored, first, second, compared(stored, first, second))
+        first, second = _run(stored, a), None if b == "live" else _run(stored, b)
+        return Comparison.read(stored, first, second, compared(stored, first, second))
 
-        return await reads.run(read)
+    @reads.operation(app, "/runs/{run_id}", "A run and how far it is", tagged=False)
+    def show(run_id: str) -> RunDetail:
+        return RunDetail.read(stored, _run(stored, run_id))
 
-    @app.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
-    async def show(run_id: str) -> RunDetail:
-        return await reads.run(lambda: RunDetail.read(stored, _run(stored, run_id)))
-
-    @app.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
-    async def results(
+    @reads.operation(app, "/runs/{run_id}/results", "Results of a run, as they came", tagged=False)
+    def results(
         run_id: str,
         cursor: CursorText = None,
         limit: Limit = 100,
         metric: Annotated[str | None, Query(max_length=500, description="Only of this metric.")] = None,
     ) -> RunResults:
-        after = position_of(cursor)
-
-        def read() -> RunResults:
-            key = None if metric is None else names.metric(metric)
-            bodies, more = stored.results(_run(stored, run_id).no, after[1] if after else 0, limit, key)
-            following = None if more is None else cursor_of((0.0, more))
-            return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
-
-        return await reads.run(read)
+        key = None if metric is None else names.metric(metric)
+        bodies, more = stored.results(_run(stored, run_id).no, number_of(cursor) or 0, limit, key)
+        following = None if more is None else cursor_of((0.0, more))
+        return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
 
 
-def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Runs, names: Names) -> None:
+def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names: Names) -> None:
     """Adds the operations that start and change runs, for a collector that works on runs."""
 
     @app.post(
@@ -128,13 +117,12 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunReads, runs: Runs, names:
         return RunShape.of(run)
 
 
-def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Runs) -> None:
+def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Runs) -> None:
     """Adds the operations on schedules."""
 
-    @app.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
-    async def list_() -> ScheduleList:
-        rows = await reads.run(lambda: [ScheduleShape.read(stored, each) for each in stored.all()])
-        return ScheduleList(items=rows)
+    @reads.operation(app, "/schedules", "Schedules of evaluation runs", tagged=False)
+    def list_() -> ScheduleList:
+        return ScheduleList(items=[ScheduleShape.read(stored, each) for each in stored.all()])
 
     @app.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
     async def add(body: ScheduleBody) -> ScheduleShape:
@@ -173,7 +161,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: ScheduleReads, runs: Run
         return await reads.run(read)
 
 
-def _run(stored: RunReads, id_: str) -> RunRow:
+def _run(stored: RunTable, id_: str) -> RunRow:
     run = stored.find(id_) or stored.find(one_of(id_, stored.ids_from(id_)) or "")
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")

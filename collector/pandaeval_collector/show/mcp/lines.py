@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pandaeval_collector.show.mcp.fencing import said
-from pandaeval_collector.store.failures.failure import normalised
+from pandaeval_collector.store.failures import normalised
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30

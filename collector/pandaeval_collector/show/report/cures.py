@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
-from pandaeval_otel.model import Kind, Trace
 
 # What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
 TASK = "trace.task_completion"
@@ -74,7 +72,10 @@ def spelled_out(label: str | None, reason: str) -> str:
     return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"
 
 
-_CURES: Mapping[str, str] = {
+CURES: Mapping[str, str] = {
+    "no_content": "What was captured of these runs is not enough: the question, the answer, or what calls were given "
+    "and gave back. The reason on each says which, and the log how to switch it on; for most instrumentations: "
+    + capture_cure(()),
     "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then try again.",
     "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
     "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
@@ -87,56 +88,4 @@ _CURES: Mapping[str, str] = {
     "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
     "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
 }
-_NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
-_TOOL_CALL = (
-    "Nothing to switch on: the recording stops at a tool call. If the agent went on after it, its spans have "
-    "to come in the same trace."
-)
-_NO_CONTENT = "Nothing to switch on: what was captured holds no words to compare."
-_PARTS = (
-    "Question and answer are there; something else that it reads is not, such as arguments and results of calls. The "
-    "reason says what: switch its capture on."
-)
-
-
-NOT_ENOUGH = (
-    "What was captured of these runs is not enough: the question, the answer, or what calls were given and gave back. "
-    "The reason on each says which, and the log how to switch it on; for most instrumentations: " + capture_cure(())
-)
-"""What to do about many runs without content."""
-
-
-def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
-    """Returns what to do about results with this ``why``. ``trace_cure``: what :func:`no_content_cure` says of the
-    trace; ``reads_more``: the metric needs more of a trace than question and answer."""
-    if why == "no_content":
-        return trace_cure if trace_cure and (reads_more or trace_cure != _PARTS) else _NO_CONTENT
-    return _CURES.get(why, "")
-
-
-def no_content_cure(trace: Trace) -> str:
-    """Returns what to do about this trace if it has no content to score."""
-    if trace.ends_in_tool_call:
-        return _TOOL_CALL
-    if trace.error is not None and trace.output is None and trace.input is not None:
-        return _NO_ANSWER
-    if trace.input is not None and trace.output is not None:
-        return _PARTS if says_something(trace.input) and says_something(trace.output) else _NO_CONTENT
-    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)  # their instrumentations come first
-    scopes = dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))
-    how = capture_cure((*scopes, *trace.dialects))
-    if trace.input is None and trace.output is None:
-        return f"Content capture is off in service {trace.service!r}: {how}."
-    what = "no user input" if trace.input is None else "no answer"
-    return f"Service {trace.service!r} captured {what}. If there was one: {how}."
-
-
-def listed_cure(facts: Mapping[str, Any]) -> str:
-    """Returns the cure for a trace without content from what lists show of it alone
-    (:func:`pandaeval_collector.pipeline.line.listing.shown_facts`)."""
-    given, said = facts.get("in"), facts.get("out")
-    if given is None and said is None:
-        return f"Content capture is off in service {facts.get('service', '')!r}: {capture_cure(())}."
-    if given is not None and said is not None:
-        return _PARTS
-    return _NO_ANSWER if said is None and "error" in facts else ""
+"""What to do about many results that could not be scored, by why."""

@@ -10,10 +10,10 @@ from statistics import median
 from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.show.shapes import PageAgent, PageIncident
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import gravity, severity_of
-from pandaeval_collector.store.failures.live import plain
-from pandaeval_collector.store.found import AgentBucket, FailedResult
+from pandaeval_collector.store.failures import gravity, plain, severity_of
+from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
@@ -96,27 +96,30 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
     return [*found.values()]
 
 
-def shown_incident(incident: Incident, span: TimeSpan, state: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns the incident as the page shows it. ``state``: see :meth:`Incident.state`; ``said``: the JSON object of
-    its newest result, ``None`` where there is none."""
-    example = said or {}
-    return {
-        "id": next((group for group in incident.groups if group), ""),
-        "groups": [group for group in incident.groups if group],
-        "metric": incident.metric,
-        "label": excerpt(incident.label, 60) or "",
-        "severity": incident.severity,
-        "state": state,
-        "runs": len(incident.at),
-        "first_at": min(incident.first_ever, *incident.at.values()),
-        "last_at": max(incident.at.values()),
-        "agents": [excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
-        "spark": span.spark(incident.at.values()),
-        "reason": excerpt(example.get("reason") or incident.text, 300) or "",
-        "trace_id": example.get("trace_id") or None,
-        "span_id": next(iter(example.get("span_ids") or ()), None) or example.get("span_id") or None,
-        "session_id": example.get("session_id"),
-    }
+def shown_incident(
+    incident: Incident, span: TimeSpan, state: str, bodies: Mapping[int, Mapping[str, Any]]
+) -> PageIncident:
+    """Returns the incident as the page shows it. ``state``: see :meth:`Incident.state`; ``bodies``: JSON objects of
+    results by number, among them its newest where there is one."""
+    example = bodies.get(incident.newest.seq, {})
+    groups = [group for group in incident.groups if group]
+    return PageIncident(
+        id=groups[0] if groups else "",
+        groups=groups,
+        metric=incident.metric,
+        label=excerpt(incident.label, 60) or "",
+        severity=incident.severity,
+        state=state,
+        runs=len(incident.at),
+        first_at=min(incident.first_ever, *incident.at.values()),
+        last_at=max(incident.at.values()),
+        agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
+        spark=span.spark(incident.at.values()),
+        reason=excerpt(example.get("reason") or incident.text, 300) or "",
+        trace_id=example.get("trace_id") or None,
+        span_id=next(iter(example.get("span_ids") or ()), None) or example.get("span_id") or None,
+        session_id=example.get("session_id"),
+    )
 
 
 def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
@@ -131,32 +134,29 @@ def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
 
 def by_agent(
     found: Sequence[AgentBucket], measured: Mapping[str, Sequence[tuple[int, int, float | None]]]
-) -> list[dict[str, Any]]:
-    """Returns a row per agent, most failures first. ``spark``: its runs over time; ``bad``: those that failed."""
-    rows: dict[str, dict[str, Any]] = {}
+) -> list[PageAgent]:
+    """Returns a row per agent, most failures first. ``measured``: latency in microseconds, tokens and cost of each
+    agent's runs, of which the medians are shown, and the 95th percentile of the latency."""
+    rows: dict[str, PageAgent] = {}
     for each in found:
-        row = rows.setdefault(
-            each.agent, {"agent": each.agent, "runs": 0, "failed": 0, "spark": [0] * SPARKS, "bad": [0] * SPARKS}
-        )
+        row = rows.get(each.agent)
+        if row is None:
+            runs = measured.get(each.agent, ())
+            took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
+            row = rows[each.agent] = PageAgent(
+                agent=each.agent,
+                runs=0,
+                failed=0,
+                spark=[0] * SPARKS,
+                bad=[0] * SPARKS,
+                us=int(median(took)) if took else None,
+                us95=took[min(len(took) - 1, math.ceil(0.95 * len(took)) - 1)] if took else None,
+                tokens=int(median(tokens for _, tokens, _ in runs)) if runs else None,
+                usd=median(costs) if costs else None,
+            )
         part = min(SPARKS - 1, max(0, each.bucket * SPARKS // BARS))
-        row["runs"] += each.runs
-        row["failed"] += each.failed
-        row["spark"][part] += each.runs
-        row["bad"][part] += each.failed
-    for row in rows.values():
-        row |= _typical(measured.get(row["agent"], ()))
-    return sorted(rows.values(), key=lambda row: (-row["failed"], -row["runs"], row["agent"]))
-
-
-def _typical(runs: Sequence[tuple[int, int, float | None]]) -> dict[str, Any]:
-    """Returns the median and 95th percentile of the latency in microseconds, and the medians of tokens and of known
-    costs."""
-    if not runs:
-        return {"us": None, "us95": None, "tokens": None, "usd": None}
-    took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
-    return {
-        "us": int(median(took)),
-        "us95": took[min(len(took) - 1, math.ceil(0.95 * len(took)) - 1)],
-        "tokens": int(median(tokens for _, tokens, _ in runs)),
-        "usd": median(costs) if costs else None,
-    }
+        row.runs += each.runs
+        row.failed += each.failed
+        row.spark[part] += each.runs
+        row.bad[part] += each.failed
+    return sorted(rows.values(), key=lambda row: (-row.failed, -row.runs, row.agent))

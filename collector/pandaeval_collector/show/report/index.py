@@ -1,131 +1,137 @@
-"""The part of the report that is there when it opens: everything but the spans."""
+"""The index of the page: sessions and traces in the order of their list, with their results, and the metrics that gave
+them. The report's file has the same and more (:mod:`pandaeval_lab.report.collect`)."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.cures import INLINE, cure, is_inline, judged, spelled_out, unasked, verdict
-from pandaeval_collector.show.report.results import ShownResult
-from pandaeval_collector.show.report.rows import ReportSession, ReportTrace, rank
-
-_MAX_REASONS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOrigin:
-    """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
-    the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
-    groups of them, gravest first, as :func:`pandaeval_collector.store.failures.failure.shown` makes them. ``modules``:
-    the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report.
-    ``gates``: a sentence for each gate that failed."""
-
-    sources: Sequence[str] = ()
-    made_at: str = ""
-    version: str = ""
-    judge: str | None = None
-    requests: int = 0
-    items: int = 0
-    unreadable: int = 0
-    problems: Sequence[str] = ()
-    without_agents: int = 0
-    where: str = ""
-    left_out: int = 0
-    failures: Sequence[Mapping[str, Any]] = ()
-    modules: tuple[str, ...] = ()
-    cases: Sequence[Mapping[str, Any]] = ()
-    gates: Sequence[str] = ()
+from pandaeval_collector.show.report.cures import INLINE, is_inline, spelled_out, unasked, verdict
+from pandaeval_collector.show.report.results import ShownResult, shown
+from pandaeval_collector.store.failures import plain
+from pandaeval_collector.store.finding import Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 
 
 @dataclass(slots=True)
-class Ranked:
-    """A session, or a trace that belongs to none, with its traces by start."""
+class LiveIndex:
+    """Builds one index of rows of the store: call :meth:`unit`, :meth:`trace` or :meth:`session` in the order in which
+    they are to be shown, then :meth:`made`. ``members``: the ids of all traces of sessions, by session."""
 
-    session: ReportSession | None
-    rows: list[ReportTrace] = field(default_factory=list)
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    _traces: list[dict[str, Any]] = field(default_factory=list)
+    _sessions: list[dict[str, Any]] = field(default_factory=list)
+    _at: dict[str, int] = field(default_factory=dict)
+    _order: list[list[Any]] = field(default_factory=list)
+    _results: list[ShownResult] = field(default_factory=list)
+    _alike: dict[Hashable, list[Any]] = field(default_factory=dict)
 
-    @property
-    def rank(self) -> tuple[bool, float, int, str]:
-        """The key by which sessions and traces are sorted, worst first (see :func:`rank`)."""
-        held: list[ReportTrace | ReportSession] = [*self.rows, *filter(None, [self.session])]
-        name = self.session.session_id if self.session else self.rows[0].facts["id"]
-        failures = sum(each.failures for each in held)
-        return rank(any(each.failed for each in held), min(each.badness for each in held), failures, name)
-
-
-def ranked(rows: Iterable[ReportTrace], sessions: Mapping[str, ReportSession]) -> list[Ranked]:
-    """Returns sessions, and traces without one, worst first. ``rows``: all traces by start."""
-    units = {session_id: Ranked(session) for session_id, session in sessions.items()}
-    alone: list[Ranked] = []
-    for row in rows:
-        session_id = row.facts.get("session")
-        if session_id is None:
-            alone.append(Ranked(None, [row]))
+    def unit(self, unit: ListedSession, together: bool = False) -> None:
+        """Adds a row of the list of sessions: a session with its worst trace, or a trace that belongs to none.
+        ``together``: a row that failed as an earlier one did is only counted with that."""
+        cause = _cause(unit) if together and unit.failed else None
+        if cause in self._alike:
+            self._alike[cause][2] += 1
+            return
+        worst = [] if unit.worst is None else [unit.worst]
+        if unit.id is None:
+            self.trace(worst[0], brief=True)
         else:
-            units[session_id].rows.append(row)
-    return sorted([*units.values(), *alone], key=lambda unit: unit.rank)
+            self.session(unit, worst)
+        if cause is not None:
+            self._order[-1].append(1)
+            self._alike[cause] = self._order[-1]
+
+    def __len__(self) -> int:
+        """Returns how many rows there are."""
+        return len(self._order)
+
+    def trace(self, row: Listed, brief: bool = False) -> list[ShownResult]:
+        """Adds a trace by itself, and returns its results; of its session only the id is known. ``brief``: for a
+        list."""
+        self._order.append(["t", len(self._traces)])
+        return self._trace(row, brief)
+
+    def session(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
+        """Adds a session with some of its traces."""
+        assert unit.id is not None
+        at = self._session(unit.id)
+        results = [shown(said) for said in unit.results.values()]
+        self._results += results
+        self._sessions[at] |= {
+            "results": [session_result(result) for result in results],
+            "count": unit.traces,
+            "failing": unit.failed_traces,
+            "states": [_state(badness) for badness in unit.badness],
+            "first": unit.first_ms,
+            "last": unit.last_ms,
+            "us": unit.us,
+            "tokens": unit.tokens,
+            "usd": unit.usd,
+        }
+        for row in rows:
+            self._sessions[at]["traces"].append(len(self._traces))
+            self._trace(row, brief=True)
+        self._order.append(["s", at])
+
+    def made(self, judge: str | None, modules: tuple[str, ...]) -> dict[str, Any]:
+        """Returns the index, JSON-ready; traces and sessions refer to each other by position. ``order``: a session as
+        ``["s", position]``, a trace by itself as ``["t", position]``, and how many are like it where that was asked.
+        ``judge``: the model that is configured; ``modules``: the user's own metrics, as :func:`registry` takes them."""
+        return {
+            "metrics": metrics_of(self._results, modules),
+            "sessions": self._sessions,
+            "traces": self._traces,
+            "order": self._order,
+            "unasked": unasked(outcomes_of(self._results), len(self._traces), judge),
+        }
+
+    def _session(self, session_id: str) -> int:
+        """Returns the position of the session with this id, of which nothing else may be known."""
+        if session_id not in self._at:
+            self._at[session_id] = len(self._sessions)
+            known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
+            shown_id, href = excerpt(session_id, 200), quote(session_id, safe="")
+            self._sessions.append({"id": shown_id, "href": href, "traces": [], "results": [], **known})
+        return self._at[session_id]
+
+    def _trace(self, row: Listed, brief: bool) -> list[ShownResult]:
+        results = [shown(said, brief) for said in row.results.values()]
+        trace = facts_of(row) | {"results": [result.short for result in results]}
+        if row.session is not None:
+            trace["session"] = self._session(row.session)
+        self._results += results
+        self._traces.append(trace)
+        return results
 
 
-def index(
-    rows: Sequence[ReportTrace],
-    sessions: Mapping[str, ReportSession],
-    order: Sequence[Ranked],
-    others: Sequence[ShownResult],
-    about: ReportOrigin,
-) -> dict[str, Any]:
-    """Returns JSON-ready data; traces and sessions refer to each other by position. ``order``: worst first, a session
-    as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
-    results = [result for unit in (*rows, *sessions.values()) for result in unit.results.values()]
-    outcomes = Counter((made["metric"], made["outcome"], made.get("why", "")) for made in (r.short for r in results))
-    places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
-    positions = {session_id: number for number, session_id in enumerate(sessions)}
-    by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
-    return {
-        "about": {name: getattr(about, name) for name in ReportOrigin.__slots__ if name != "modules"},
-        "metrics": _metrics([*results, *others], about.modules),
-        "others": [{**_whole(result), "unit": excerpt(result.unit, 200)} for result in others],
-        "sessions": [
-            {
-                "id": excerpt(session.session_id, 200),
-                "traces": [row.number for row in by_session[session.session_id]],
-                "results": [_of_session(result) for result in session.results.values()],
-            }
-            for session in sessions.values()
-        ],
-        "traces": [
-            {
-                **row.facts,
-                **({"session": positions[row.facts["session"]]} if "session" in row.facts else {}),
-                "results": [result.short for result in row.results.values()],
-                "rank": places[row.number],
-            }
-            for row in rows
-        ],
-        "order": [["s", positions[u.session.session_id]] if u.session else ["t", u.rows[0].number] for u in order],
-        "unscored": _unscored(rows, sessions.values()),
-        "unasked": unasked(outcomes, len(rows), about.judge),
-        "judged": judged(outcomes) > 0,
-    }
+def facts_of(row: Listed) -> dict[str, Any]:
+    """Returns what lists show of a stored trace, with the session that it belongs to now."""
+    facts = {key: held for key, held in row.facts.items() if key != "session"}
+    return facts if row.session is None else {**facts, "session": row.session}
 
 
-def _of_session(result: ShownResult) -> dict[str, Any]:
-    """Returns a session's result; for one without any judge's part, also in words what it means."""
-    held = _whole(result)
+def session_result(result: ShownResult) -> dict[str, Any]:
+    """Returns a session's result in full; for one without any judge's part, also in words what it means."""
+    whole = {**result.short, **result.full}
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
-        return held
+        return whole
     label = result.short["label"]
-    return {**held, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
+    return {**whole, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
 
 
-def _whole(result: ShownResult) -> dict[str, Any]:
-    return {**result.short, **result.full, "older": result.older}
+def outcomes_of(results: Iterable[ShownResult]) -> Counter[tuple[str, str, str]]:
+    """Counts results by metric, outcome and why."""
+    shorts = (result.short for result in results)
+    return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in shorts)
 
 
-def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
+def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
     """Returns each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
     scores code or a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
@@ -154,25 +160,25 @@ def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[s
     return made
 
 
-def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) -> list[dict[str, Any]]:
-    """Returns unscored results grouped by why and cure, largest group first."""
-    found: defaultdict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = defaultdict(list)
-    for unit in (*rows, *sessions):
-        trace = unit if isinstance(unit, ReportTrace) else None
-        for result in unit.results.values():
-            if result.short["outcome"] == "unscored":
-                why, reads_more = result.short["why"], trace is not None and result.full["by"] != "embedding"
-                found[why, cure(why, None if trace is None else trace.cure, reads_more)].append((result, trace))
-    entries = (
-        {
-            "why": why,
-            "cure": text,
-            "count": len(held),
-            "metrics": Counter(result.short["metric"] for result, _ in held),
-            "reasons": [r for r, _ in Counter(result.short["reason"] for result, _ in held).most_common(_MAX_REASONS)],
-            "services": sorted({row.facts.get("service", "") for _, row in held if row} - {""})[:5],
-            "traces": sorted({row.number for _, row in held if row}),
-        }
-        for (why, text), held in found.items()
-    )
-    return sorted(entries, key=lambda entry: -entry["count"])
+def _cause(unit: ListedSession) -> Hashable:
+    """Returns a key that is equal for sessions that failed alike: in which results, and for which agent."""
+    worst = unit.worst
+    failed = [said for said in unit.results.values() if said["success"] is False]
+    failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
+    causes = {
+        (
+            said["metric"],
+            said["label"],
+            (said["metadata"].get("failure_group") or {}).get("id") or plain(said["reason"]),
+        )
+        for said in failed
+    }
+    facts = {} if worst is None else worst.facts
+    return facts.get("agent"), plain(facts.get("error", "")), frozenset(causes)
+
+
+def _state(badness: float) -> float | str:
+    """Returns a trace's place on the heat scale: below 0.5 if it failed, else from 0.5; ``none`` without a score."""
+    if badness < NOT_FAILED:
+        return min(0.49, badness)
+    return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)

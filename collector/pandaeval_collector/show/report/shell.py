@@ -10,53 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
 from functools import cache
-from html import escape
 from importlib.resources import files
 
-from pandaeval_collector.base.untrusted.printable import clean
-
-
-# Pages without scripts: one HTML text that loads nothing and runs nothing. Their content security policy allows no
-# script at all.
-def still_page(title: str, body: Iterable[str]) -> str:
-    """Returns a page without scripts: ``body`` with head, style and content security policy."""
-    style = _asset("common/report.css")
-    policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{safe(title)}</title>\n'
-        f"<style>{style}</style></head>\n<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
-    )
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Returns an HTML table of texts. An interval, and ``2 of 3``, stay on one line; the first cell, a name, may be
-    wrapped."""
-
-    def cells(row: Iterable[str]) -> Iterable[str]:
-        name, *others = map(safe, row)
-        whole = (text.replace(" to ", "&nbsp;to&nbsp;").replace(" of ", "&nbsp;of&nbsp;") for text in others)
-        return (f"<td>{text}</td>" for text in (name, *whole))
-
-    top = "".join(f"<th>{safe(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(cells(row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def safe(text: str) -> str:
-    """Returns other people's text, escaped for HTML."""
-    return escape(clean(text))
-
-
-_FILE_LOADING = (
-    "Opening the report …",
-    "This report needs JavaScript, which runs from this file alone. The same results as text:\n"
-    "<code>pandaeval evaluate … --format table</code>.",
-)
-_LIVE_LOADING = (
+_LOADING = (
     "Asking the collector …",
     "This page needs JavaScript, which runs from this collector alone. The same results for programs:\n"
     "<code>/api/v1/sessions</code>.",
@@ -64,19 +21,17 @@ _LIVE_LOADING = (
 
 
 @cache
-def file_shell() -> str:
-    """Returns the page of a report without its data, which goes in place of ``<!-- data -->``."""
-    return _filled("file", "<!-- data -->\n", "", "", _FILE_LOADING)[0]
-
-
-@cache
 def live_shell() -> tuple[str, str]:
     """Returns the live page, and its content security policy, which lets it send requests to its own server."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
-    return _filled("live", "", " connect-src 'self';", icon, _LIVE_LOADING)
+    return filled_shell("live", _LOADING, head=icon, allowed=" connect-src 'self';")
 
 
-def _filled(kind: str, data: str, allowed: str, head: str, loading: tuple[str, str]) -> tuple[str, str]:
+def filled_shell(
+    kind: str, loading: tuple[str, str], *, data: str = "", head: str = "", allowed: str = ""
+) -> tuple[str, str]:
+    """Returns the page of ``assets/<kind>`` and its content security policy. ``loading``: what it says while it opens,
+    and without scripts; ``data``: elements before its scripts; ``allowed``: more for the policy."""
     library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
     data += f"<!-- {licence} -->\n<script>{library}</script>"
     styles = "".join(_asset(name) for name in ("common/vendor/uPlot.min.css", *_names("css", kind)))

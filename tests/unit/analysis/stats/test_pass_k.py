@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats import quantiles
-from pandaeval_collector.analysis.stats.pass_k import MODES, bounds, interval, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import MODES
 from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 from pandaeval_collector.stats import assessment, pass_at_k, pass_pow_k
+from pandaeval_lab.passk.suite import bounds, interval, suite
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
 
@@ -98,25 +99,25 @@ class TestSuite:
     CASES = ((4, 4), (4, 2), (4, 0))
 
     def test_is_the_mean_over_cases(self) -> None:
-        found = suite_pass_pow_k(self.CASES, 2)
+        found = suite(pass_pow_k, self.CASES, 2)
         assert found.value == found.mean == near((1 + 1 / 6 + 0) / 3)
         assert (found.cases, found.of, found.method) == (3, 3, "wilson")
 
     def test_has_no_value_where_a_case_has_too_few_trials_but_the_mean_over_the_others(self) -> None:
-        found = suite_pass_at_k([*self.CASES, (1, 1)], 2)
+        found = suite(pass_at_k, [*self.CASES, (1, 1)], 2)
         assert found.value is None
         assert found.mean == near((1 + 5 / 6 + 0) / 3)
         assert (found.cases, found.of) == (3, 4)
 
     def test_of_nothing_is_nothing(self) -> None:
         for cases in ((), ((1, 1),)):
-            found = suite_pass_at_k(cases, 2)
+            found = suite(pass_at_k, cases, 2)
             assert (found.value, found.mean, found.ci_low, found.ci_high, found.cases) == (None, None, None, None, 0)
             assert (found.of, found.method) == (len(cases), "")
 
     def test_has_the_interval_of_its_mean(self) -> None:
-        found = suite_pass_at_k(self.CASES, 2)
-        values = [suite_pass_at_k([case], 2).mean for case in self.CASES]
+        found = suite(pass_at_k, self.CASES, 2)
+        values = [suite(pass_at_k, [case], 2).mean for case in self.CASES]
         assert (found.ci_low, found.ci_high, found.method) == interval([each for each in values if each is not None])
 
     def test_the_bootstrap_is_between_the_quantiles_of_one_draw(self) -> None:

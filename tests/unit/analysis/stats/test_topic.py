@@ -8,9 +8,7 @@ from pandaeval_collector.analysis.stats.topic import (
     asked,
     could_be_off,
     have_subjects,
-    names_a_subject,
     say_enough,
-    says_a_subject,
     stated,
 )
 
@@ -37,7 +35,7 @@ ANSWER = "Larvik is a charming coastal town, well known for its beech forest and
     ],
 )
 def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
-    assert not names_a_subject(message)
+    assert not have_subjects(message, ANSWER)[0]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
     ],
 )
 def test_questions_and_requests_do(message: str) -> None:
-    assert names_a_subject(message)
+    assert have_subjects(message, ANSWER)[0]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_questions_and_requests_do(message: str) -> None:
     ],
 )
 def test_a_bare_value_says_no_subject(answer: str, says: bool) -> None:
-    assert says_a_subject(answer) is says
+    assert have_subjects("", answer)[1] is says
 
 
 @pytest.mark.parametrize(
@@ -146,7 +144,7 @@ def test_a_text_is_never_off_the_topic_of_itself(sign: str) -> None:
 def test_a_long_text_has_a_subject_whatever_it_says() -> None:
     for at, has in ((200, False), (201, True)):
         talk = ("yes " * 60)[:at].ljust(at, ".")
-        assert (names_a_subject(talk), says_a_subject(talk)) == (has, has)
+        assert (have_subjects(talk, ANSWER)[0], have_subjects("", talk)[1]) == (has, has)
 
 
 def test_a_text_of_up_to_1200_characters_is_searched_for_talk() -> None:

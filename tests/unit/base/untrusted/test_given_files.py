@@ -61,7 +61,6 @@ def test_what_the_shell_opened_is_read() -> None:
         "inspect {}",
         "drill {}",
         "drill none --baseline {}",
-        "metrics --cost {}",
         "config check {}",
         "cases from-failure g --file {} --results {}",
         "collector --config {}",

@@ -14,6 +14,8 @@ import pytest
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -324,12 +326,12 @@ class TestCosts:
         async with RunningLine(tmp_path) as line:
             await say(line, *same, *others)
             assert set(places(line, *others)) == {"resp_1"}
-            assert len(line.store.reads.responses.giving(["resp_1"])) == 3
+            assert len(line.store.reads.responses.traces(["resp_1"], continued=False)) == 3
             # Beside another one that has all the room taken, each is found.
-            assert {row.trace_id for row in line.store.reads.responses.giving(["resp_1", "resp_10"])} >= {
-                others[0].trace_id
-            }
-            assert len(line.store.reads.responses.continuing(["resp_1"])) == 3
+            assert {
+                row.trace_id for row in line.store.reads.responses.traces(["resp_1", "resp_10"], continued=False)
+            } >= {others[0].trace_id}
+            assert len(line.store.reads.responses.traces(["resp_1"], continued=True)) == 3
 
 
 class TestForgotten:
@@ -421,11 +423,19 @@ class TestJudged:
         async def settle(decide: Callable[[], Conclusion]) -> None:
             store.commit(decide().changes).result()
 
+        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
             await Runner(
                 store,
-                Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry()),
+                Attempts(
+                    store,
+                    line.scores,
+                    evaluator,
+                    desk,
+                    FiledHere(line, settle),
+                    Telemetry(),
+                ),
             ).drain()
         said = [orjson.loads(row.body) for row in store.reads.results_after(0)]
         assert [(each["metric"], each["session_id"]) for each in said] == [

@@ -10,7 +10,7 @@ import pytest
 
 from pandaeval_collector.pipeline.line.facts import TraceFacts, unpack
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.members import AnswerText, from_row, to_row
+from pandaeval_collector.pipeline.line.members import from_row, packed_answer, to_row
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
@@ -60,7 +60,7 @@ def test_every_fact_of_a_stored_row_is_read() -> None:
 def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
     facts = unpack(stored)
     assert facts.pack() == stored
-    row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, AnswerText("Done.", b"", "done").pack())
+    row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, packed_answer("Done.", b"", "done"))
     assert to_row(from_row(row), "s") == row
 
 
@@ -76,7 +76,7 @@ def test_a_row_without_what_every_trace_says_is_damaged(lost: str) -> None:
 
 
 def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> None:
-    answer = AnswerText("", b"", "").pack()
+    answer = packed_answer("", b"", "")
     rows = [SessionTraceRow(bytes([n]) * 16, "s", n, n + 1, body, answer) for n, body in ((1, SILENT), (2, CHAINED))]
     with contextlib.closing(Store(tmp_path, "off")) as before:
         before.commit(WriteSet(session_traces=rows, touched={"s"})).result()

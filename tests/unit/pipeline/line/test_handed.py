@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pandaeval_collector.pipeline.line.handed import Handed, unpacked
+from pandaeval_collector.pipeline.line.handover import Handed, unpacked
 from pandaeval_collector.pipeline.line.members import from_row, summary
 from pandaeval_otel._proto.member_pb2 import Member
 from support.hostile.fuzz import spoilt

@@ -18,7 +18,7 @@ GOOD = replace(BARE, input="hello", output="hi", session_id="s")
 
 def told(caplog: pytest.LogCaptureFixture, *traces: Trace, has_judge: bool = True) -> list[str]:
     with caplog.at_level(logging.INFO):
-        Hints(has_judge).look(map(lacking, traces))
+        Hints(has_judge).look((trace.service, lacking(trace)) for trace in traces)
     assert {record.levelname for record in caplog.records} <= {"WARNING"}
     return [record.message for record in caplog.records]
 

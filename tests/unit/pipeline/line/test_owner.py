@@ -15,12 +15,13 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
-from pandaeval_collector.pipeline.adopting import MemberMessage
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
-from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked
+from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.session_closing import SessionCloser
+from pandaeval_collector.pipeline.owned_sessions import MemberMessage, OwnedSessions
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -83,8 +84,7 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
     first, second = turn(1, session="one"), turn(2, session="one")
     async with two(tmp_path) as both:
         await both.decide(first, second)
-        left = Member(trace_id=first.trace_id, session_id="one", left=True).SerializeToString()
-        await both.owner.adopt([left])
+        await both.owner.adopt([_left(first.trace_id, "one")])
         assert both.sessions(first, second) == [None, "one"]
         await both.owner.settle()
         whole = as_file([second])
@@ -98,7 +98,7 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
 ) -> None:
     """Without, the session would stand with the signals that it had before, under the id of the compared one."""
     first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
-    close_due = SessionCloser.close_due
+    close_due = OwnedSessions.close_due
     async with two(tmp_path) as both:
         await both.decide(first)
         await both.forwarder.send(second)
@@ -109,13 +109,13 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
             over = both.owner.now
             both.owner.pipeline.end_session("s")
 
-        async def late(closer: SessionCloser, now: float) -> None:
-            if not closer.sessions or now < over:
+        async def late(closer: OwnedSessions, now: float) -> None:
+            if not closer.open or now < over:
                 return await close_due(closer, now)
-            monkeypatch.setattr(SessionCloser, "close_due", close_due)
+            monkeypatch.setattr(OwnedSessions, "close_due", close_due)
             await asyncio.gather(both.tell(), close_due(closer, now))
 
-        monkeypatch.setattr(SessionCloser, "close_due", late)
+        monkeypatch.setattr(OwnedSessions, "close_due", late)
         await both.owner.settle()
         assert both.standing() == as_file([first, second])
         said = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
@@ -129,7 +129,7 @@ async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
         both.forwarder.pipeline.end_session("s")
         await both.forwarder.wait(1)
         await both.tell()
-        assert both.handed[-1] == packed_end("s")
+        assert both.handed[-1] == Member(session_id="s", session_end=True).SerializeToString()
         await both.owner.wait(1)
         assert not both.owner.pipeline.open_sessions
         assert {each["trigger"] for each in both.owner.results() if each["level"] == "session"} == {"explicit"}
@@ -195,14 +195,23 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
-        first = store.reads.outbox_after(MEMBERS, 0)
+        first = store.outbox.after(MEMBERS, 0)
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
+        desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
         await Runner(
-            store, Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry())
+            store,
+            Attempts(
+                store,
+                line.scores,
+                evaluator,
+                desk,
+                FiledHere(line, settle),
+                Telemetry(),
+            ),
         ).drain()
-        await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
+        await owner.adopt([each.body for each in store.outbox.after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
@@ -216,17 +225,17 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
-    sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
+    sent = [row.body for row in store.outbox.after(MEMBERS, 0)]
     full = [with_contents(each, store.reads.contents, 1 << 20) for each in sent]
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
-        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
+        found, missing = EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
-        assert len(EarlierTraces(owner.store.reads, None).whole("s")[0][0].spans) == 1, (
+        assert len(EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")[0][0].spans) == 1, (
             "its own, once it has decided it"
         )
     store.close()
@@ -237,7 +246,7 @@ async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
     line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
-    (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
+    (decided,) = (row.body for row in store.outbox.after(MEMBERS, 0))
     answered = Member.FromString(decided)
     answered.decided = False
     other = Member.FromString(decided)
@@ -246,12 +255,16 @@ async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path
     for name, words, parts in (
         ("together", [full, answered.SerializeToString()], 1),
         ("of other evidence", [full, other.SerializeToString()], 0),
-        ("left", [full, packed_left(trace.trace_id, "s")], 0),
+        ("left", [full, _left(trace.trace_id, "s")], 0),
     ):
         async with RunningLine(tmp_path / name) as owner:
             await owner.adopt(words)
             assert len(owner.store.reads.contents(trace.trace_id)) == parts, name
     store.close()
+
+
+def _left(trace_id: bytes, session_id: str) -> bytes:
+    return Member(trace_id=trace_id, session_id=session_id, left=True).SerializeToString()
 
 
 def replaced(facts: bytes, **changed: str) -> bytes:

@@ -89,7 +89,7 @@ async def test_what_is_kept_of_a_trace_is_capped(tmp_path: Path, chars: int, out
             await line.send(each)
             await line.wait(QUIET)
         assert grounding(line, INVENTS)["outcome"] == outcome
-        row = line.store.reads.session_trace(long.trace_id)
+        row = line.store.reads.left_behind([long.trace_id])[long.trace_id]
         assert row is not None
         assert len(row.answer) < 25_000
 

@@ -11,7 +11,7 @@ import pytest
 
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
-from pandaeval_collector.pipeline.line.members import AnswerText, Member, to_row
+from pandaeval_collector.pipeline.line.members import Member, packed_answer, to_row
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, WriteSet
@@ -51,7 +51,7 @@ def member(number: int, signals: dict[str, SignalFacts] | None = None, **fields:
         "signals": {"coherence": SIGNAL} if signals is None else signals,
     }
     facts = TraceFacts(**(values | fields))
-    return Member(trace_id(number), number * 100, number * 100 + 50, facts, AnswerText("answer", b"", "answer").pack())
+    return Member(trace_id(number), number * 100, number * 100 + 50, facts, packed_answer("answer", b"", "answer"))
 
 
 def scores(
@@ -64,13 +64,13 @@ def scores(
 
 
 def evidence(found: SessionScores, trigger: Trigger = Trigger.IDLE) -> str:
-    [one] = {result.unit.evidence for result in found.score("s", trigger)}
+    [one] = {result.unit.evidence for result in found.score("s", trigger)[0]}
     return one
 
 
 class TestWhatItIsAbout:
     def test_a_session_is_placed_by_its_last_trace(self, store: Store) -> None:
-        found = scores(store, member(3), member(1, sampled=True), member(2)).score("s", Trigger.IDLE)
+        found = scores(store, member(3), member(1, sampled=True), member(2)).score("s", Trigger.IDLE)[0]
         assert {result.metric for result in found} >= {"agent_reliability"}
         for unit in (result.unit for result in found):
             assert (unit.level, unit.id, unit.session_id) == ("session", "s", "s")
@@ -81,27 +81,26 @@ class TestWhatItIsAbout:
 
     def test_names_are_bounded_and_no_environment_is_none(self, store: Store) -> None:
         long = member(1, agent="a" * 9999, service="s" * 9999, environment="")
-        [unit, *_] = (result.unit for result in scores(store, long).score("s", Trigger.IDLE))
+        [unit, *_] = (result.unit for result in scores(store, long).score("s", Trigger.IDLE)[0])
         assert unit.environment is None
         assert 0 < len(unit.agent) == len(unit.service) < 300
         assert not unit.sampled
 
     def test_the_newest_traces_are_linked(self, store: Store) -> None:
-        found = scores(store, *(member(number) for number in range(1, 131))).score("s", Trigger.IDLE)
+        found = scores(store, *(member(number) for number in range(1, 131))).score("s", Trigger.IDLE)[0]
         ids = found[0].unit.trace_ids
         assert (len(ids), ids[0], ids[-1]) == (128, f"{trace_id(3)}:{3:016x}", f"{trace_id(130)}:{130:016x}")
 
     def test_nothing_is_said_of_nothing(self, store: Store) -> None:
         found = scores(store, member(1), left_out=frozenset({trace_id(1)}))
-        assert found.score("s", Trigger.IDLE) == []
-        assert found.score("t", Trigger.IDLE) == []
+        assert found.score("s", Trigger.IDLE) == ([], [])
+        assert found.score("t", Trigger.IDLE) == ([], [])
         assert found.conversation("s", Trigger.IDLE) is None
-        assert found.ask("s", Trigger.IDLE) == ([], [])
 
     def test_traces_that_are_left_out_do_not_count(self, store: Store) -> None:
         bad = member(2, {"coherence": {"outcome": "scored", "value": 0.0, "why": None}})
         found = scores(store, member(1), bad, left_out=frozenset({trace_id(2)}))
-        [reliability] = [each for each in found.score("s", Trigger.IDLE) if each.metric == "agent_reliability"]
+        [reliability] = [each for each in found.score("s", Trigger.IDLE)[0] if each.metric == "agent_reliability"]
         assert isinstance(reliability.finding, Score)
         assert reliability.finding.value == pytest.approx(0.75)
         assert reliability.unit.trace_id == trace_id(1)
@@ -147,7 +146,7 @@ class TestEvidence:
 
     def test_an_open_session_has_results_of_its_own(self, store: Store) -> None:
         found = scores(store, member(1))
-        now, closed = (found.score("s", trigger) for trigger in (Trigger.SESSION_CHANGED, Trigger.IDLE))
+        now, closed = (found.score("s", trigger)[0] for trigger in (Trigger.SESSION_CHANGED, Trigger.IDLE))
         assert not {each.id for each in now} & {each.id for each in closed}
         assert now[0].unit.evidence == closed[0].unit.evidence + ":open"
 
@@ -172,7 +171,7 @@ class TestAsking:
         self, store: Store, judged: tuple[bool, bool]
     ) -> None:
         members = [member(number, judged=is_judged) for number, is_judged in enumerate(judged, 1)]
-        _, jobs = scores(store, *members, judged=True).ask("s", Trigger.IDLE)
+        _, jobs = scores(store, *members, judged=True).score("s", Trigger.IDLE)
         assert [job.metric for job in jobs] == (["session.goal_completion"] if any(judged) else [])
         for job in jobs:
             assert (job.trace_id.hex(), job.delay) == (trace_id(2), 0.0)
@@ -191,7 +190,7 @@ class TestAsking:
     )
     def test_a_crash_or_a_result_that_failed_is_suspicious(self, store: Store, suspect: dict[str, Any]) -> None:
         members = member(1, judged=True), member(2, judged=True, **suspect), member(3, judged=True)
-        _, [job] = scores(store, *members, judged=True).ask("s", Trigger.IDLE)
+        _, [job] = scores(store, *members, judged=True).score("s", Trigger.IDLE)
         assert orjson.loads(job.body)["suspicious"] is True
 
     def test_another_session_is_another_question(self, tmp_path: Path) -> None:
@@ -199,13 +198,15 @@ class TestAsking:
         for session in ("s", "t"):
             store = Store(tmp_path / session, "off")
             store.commit(WriteSet(session_traces=[to_row(member(1, judged=True), session)], touched={session})).result()
-            _, [job] = scores(store, judged=True).ask(session, Trigger.IDLE)
+            _, [job] = scores(store, judged=True).score(session, Trigger.IDLE)
             ids.add(job.id)
             store.close()
         assert len(ids) == 2
 
     def test_without_a_judge_nobody_is_asked(self, store: Store) -> None:
-        assert scores(store, member(1, judged=True)).ask("s", Trigger.IDLE) == ([], [])
+        results, jobs = scores(store, member(1, judged=True)).score("s", Trigger.IDLE)
+        assert {each.evaluator.kind for each in results} & {"llm"} == set()
+        assert jobs == []
 
 
 def test_a_trace_comes_before_one_that_seems_to_begin_just_before_its_end() -> None:

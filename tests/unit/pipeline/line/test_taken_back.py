@@ -14,6 +14,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -128,7 +130,7 @@ class Asked:
             self.store,
             self._line.scores,
             self._evaluator,
-            ScriptedCaller({}),
+            Desk(ScriptedCaller({}), StoredMemory(self.store, Telemetry())),
             FiledHere(self._line, self._settle),
             Telemetry(),
         )

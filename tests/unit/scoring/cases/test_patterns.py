@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_lab.cases.patterns import PatternError, compiled
-from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
+from pandaeval_lab.cases.schemas import BadSchemaError, PatternError, compiled, schema_errors
 
 _ROOT = Path(__file__).parents[3]
 _FOR_EVER = r"^(\w+\.?)+@example\.org$"
@@ -29,7 +28,7 @@ def _ends(code: str) -> str:
 
 
 def test_a_pattern_that_pythons_engine_never_ends_on_is_searched() -> None:
-    code = f"from pandaeval_lab.cases.patterns import compiled; print(compiled({_FOR_EVER!r}).search({_TEXT!r}))"
+    code = f"from pandaeval_lab.cases.schemas import compiled; print(compiled({_FOR_EVER!r}).search({_TEXT!r}))"
     assert _ends(code) == "None"
     assert compiled(_FOR_EVER).search("jo.smith@example.org") is not None
 

@@ -8,19 +8,16 @@ from math import exp
 
 import pytest
 
-from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel, ShareEstimate
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel, ShareEstimate
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionContext, SessionSignal, SessionView, TraceSummary
 from pandaeval_collector.scoring.metrics.session.problem import METRIC, rule_scores
 
 MODEL = ProblemModel(("refusals",), (0.0,), (1.0,), (2.0,), bias=-1.0, slope=1.0, offset=0.0, rate=0.123456)
 """One refusal makes the odds e: -1 + 2."""
-FIGURES = HeldOutFigures(
-    80, 20, ShareEstimate(0.9, 0.8, 1.0, 80), ShareEstimate(0.85, 0.7, 0.95, 80), 0.6, "spans", 0.1
-)
-LEARNED = LearnedModel("session", "desk", "people", "trace.task_completion", MODEL, FIGURES)
+FIGURES = ShareEstimate(0.9, 0.8, 1.0, 80), ShareEstimate(0.85, 0.7, 0.95, 80)
+LEARNED = LearnedModel("session", "desk", "people", "trace.task_completion", MODEL, 80, *FIGURES)
 
 
 def said(courses: Sequence[Course | None], learned: LearnedModel | None = LEARNED) -> Score | Unscored | None:
@@ -41,7 +38,7 @@ def test_all_that_a_score_tells() -> None:
         "usual_probability": 0.1235,
         "reasons": list(MODEL.reasons({"refusals": 1.0})),
         "learned": {
-            "version": LEARNED.version,
+            "version": LEARNED.model.version,
             "from": "people (trace.task_completion)",
             "labels": 80,
             "auroc": "0.90 [0.80, 1.00]",
@@ -71,7 +68,7 @@ def test_of_what_was_not_counted_nothing_is_said() -> None:
     assert said([Course()], learned=None) is None
     found = said([Course(refusals=1), None])
     assert isinstance(found, Unscored)
-    assert (found.why, "older version" in found.reason) == (Why.INSUFFICIENT_EVIDENCE, True)
+    assert (found.why, "before anything was learned" in found.reason) == (Why.INSUFFICIENT_EVIDENCE, True)
 
 
 def test_scores_of_rules_alone_are_features() -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from pandaeval_collector.show.api import docs
-
-_PAGE = Path(__file__).parents[4] / "docs/api.md"
+from pandaeval_lab.cli.api import document
+from support.api_page import PAGE, reference_page
 
 
 def test_the_committed_page_is_up_to_date() -> None:
-    """Otherwise: `pandaeval api --page > docs/api.md`."""
-    assert _PAGE.read_text(encoding="utf-8") == docs.reference_page()
+    """Otherwise: ``cd tests && python -m support.api_page``."""
+    assert PAGE.read_text(encoding="utf-8") == reference_page()
 
 
 def test_every_operation_and_parameter_is_told_with_its_meaning() -> None:
-    told, page = docs.document(), docs.reference_page()
+    told, page = document(), reference_page()
     for path, methods in told["paths"].items():
         for method, operation in methods.items():
             assert f"### {method.upper()} {path}\n" in page

@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.found import AgentBucket, FailedResult
+from pandaeval_collector.store.finding import AgentBucket, FailedResult
 
 SPAN = TimeSpan(0, 24_000)
 
@@ -81,5 +81,5 @@ def test_bars_and_sparks_cover_the_window() -> None:
     runs, bad = over_time(rows)
     assert (runs[0], bad[0], runs[-1], bad[-1], sum(runs)) == (3, 1, 2, 2, 5)
     [b, a] = by_agent(rows, {"a": [(1000, 10, None), (3000, 30, 0.5)]})
-    assert (b["agent"], b["failed"], b["us"], b["spark"][-1], b["bad"][-1]) == ("b", 2, None, 2, 2)
-    assert (a["us"], a["us95"], a["tokens"], a["usd"]) == (2000, 3000, 20, 0.5)
+    assert (b.agent, b.failed, b.us, b.spark[-1], b.bad[-1]) == ("b", 2, None, 2, 2)
+    assert (a.us, a.us95, a.tokens, a.usd) == (2000, 3000, 20, 0.5)

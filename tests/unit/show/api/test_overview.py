@@ -16,10 +16,9 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.overview import _errors, _rates
-from pandaeval_collector.show.api.shapes import Rate
 from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.shapes import Rate
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
-from pandaeval_collector.store.found import CounterSeries
 from pandaeval_collector.store.series import SeriesLabels
 from support.api import Lookouts
 from support.results import CODE, result
@@ -221,7 +220,7 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
         {"pandaeval.outcome": "unscored"},
     ]
     series = [
-        CounterSeries({**about, **outcome, "pandaeval.version": version}, times)
+        ({**about, **outcome, "pandaeval.version": version}, times)
         for version, first in (("1", 1), ("2", 100))
         for times, outcome in enumerate(outcomes, first)
     ]
@@ -242,7 +241,7 @@ def test_series_that_differ_in_anything_else_are_one_rate() -> None:
 
 def test_a_series_that_tells_nothing_of_itself_is_scored_of_nobody() -> None:
     nobody = dict.fromkeys(("metric", "level", "agent", "service", "environment"), "")
-    assert _rates([CounterSeries({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
+    assert _rates([({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
     assert _rates([]) == []
 
 

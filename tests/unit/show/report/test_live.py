@@ -14,11 +14,10 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.pipeline.line.listing import shown_facts
-from pandaeval_collector.show.report.index import ReportOrigin
-from pandaeval_collector.show.report.live import LiveIndex
-from pandaeval_collector.show.report.results import shown, shown_object
-from pandaeval_collector.show.report.shell import file_shell, live_shell
-from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.show.report.index import LiveIndex
+from pandaeval_collector.show.report.results import shown
+from pandaeval_collector.show.report.shell import live_shell
+from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_otel.model import Trace
 from support.judged import trace
 from support.reports import report, result
@@ -44,18 +43,19 @@ def _results(made: Trace) -> list[Result]:
 
 def test_what_was_stored_is_shown_as_what_was_just_concluded() -> None:
     for each in _results(_made(1)):
-        assert shown_object(orjson.loads(each.to_json()), each.unit.id) == shown(each)
+        assert shown(orjson.loads(each.to_json())) == shown(each.to_dict())
     whole = result("s", "agent_reliability", Score(0.1, "bad", {"per_trace_signals": {"0" * 32: {"step_risk": 0.9}}}))
-    assert shown_object(orjson.loads(whole.to_json()), "s") == shown(whole)
+    assert shown(orjson.loads(whole.to_json())) == shown(whole.to_dict())
 
 
 def test_a_traces_index_is_that_of_its_report() -> None:
     made = _made(1)
-    live, index = LiveIndex(), report([made], _results(made)).index
+    live, index = LiveIndex({"s": [made.trace_id, "f" * 32]}), report([made], _results(made)).index
     live.trace(_stored(made, _results(made)))
-    found = live.made(ReportOrigin(), {"s": [made.trace_id, "f" * 32]})
-    without_block = {key: held for key, held in index["traces"][0].items() if key != "block"}
-    assert orjson.loads(orjson.dumps(found["traces"][0])) == without_block
+    found = live.made(None, ())
+    only_in_files = ("block", "rank")
+    expected = {key: held for key, held in index["traces"][0].items() if key not in only_in_files}
+    assert orjson.loads(orjson.dumps(found["traces"][0])) == expected
     assert found["metrics"] == index["metrics"]
     assert found["order"] == [["t", 0]]
     assert found["sessions"][0]["members"] == [made.trace_id, "f" * 32]
@@ -71,7 +71,7 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     live.unit(ListedSession("a/b\u202e%", 3, (0.1, 1), 60, 2, 5, 9, True, row, said, [10.75, 0.25, 9.5, 12.0]))
     live.unit(ListedSession(None, 2, (0.2, 2), 1, 1, 7, 7, True, _stored(alone, [], 2), {}))
     live.unit(ListedSession("late", 4, (10.5, -4), 0, 0, 0, 0, False, None, {}))
-    found = live.made(ReportOrigin())
+    found = live.made(None, ())
     assert found["order"] == [["s", 0], ["t", 1], ["s", 1]]
     first = found["sessions"][0]
     assert unquote(first["href"]) == "a/b\u202e%"
@@ -79,14 +79,6 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     assert (first["count"], first["failing"], first["states"]) == (60, 2, [0.75, 0.25, 0.49, "none"])
     assert first["results"][0]["spelled"].startswith("no problem found by rule checks")
     assert "members" not in first
-
-
-def test_the_cure_of_what_was_not_captured_is_told_without_the_spans() -> None:
-    dark = replace(_made(1), input=None, output=None, turns=())
-    live = LiveIndex()
-    live.trace(_stored(dark, [result(dark, "coherence", Unscored(Why.NO_CONTENT, "no text"))]))
-    [entry] = live.made(ReportOrigin())["unscored"]
-    assert "Content capture is off in service 'shop'" in entry["cure"]
 
 
 def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
@@ -97,7 +89,7 @@ def test_the_policy_names_exactly_what_stands_in_the_page() -> None:
     assert f'content="{policy}"' in page
     assert "connect-src 'self'" in policy
     assert "unsafe" not in policy
-    assert "connect-src" not in file_shell()
+    assert "connect-src" not in report([], []).page
 
 
 def test_the_page_refers_to_nothing_outside_itself_and_reads_no_text_as_markup() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.show.report import collect
+from pandaeval_lab.report import collect
 from pandaeval_otel.model import Span, Trace
 from support.judged import trace
 from support.reports import report, result

@@ -13,9 +13,9 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.show.report.cures import spelled_out, unasked
-from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_summary
+from pandaeval_lab.report.collect import ReportOrigin
 from pandaeval_otel.model import Trace
 from support.judged import trace
 from support.reports import report, result

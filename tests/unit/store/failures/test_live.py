@@ -22,9 +22,8 @@ from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
-from pandaeval_collector.store.failures import Failure
-from pandaeval_collector.store.failures.gauges import MOST, GroupGauges
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.failures import MOST_GAUGES, Failure, GroupGauges
+from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.api import asking, served
 from support.asked import Memory, ScriptedCaller
@@ -168,7 +167,7 @@ async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_
         await line.wait(20)
         results = [each for each in line.results() if each["metric"] == "response" and each["success"] is False]
         groups = line.store.reads.failure_groups()
-        series = line.store.reads.series("scrape", "pandaeval.failures")
+        series = line.store.reads.tally.page("scrape", "pandaeval.failures")
     of_group = {each["metadata"]["failure_group"]["id"]: each for each in results}
     assert len(results) == 5
     assert sorted(row.count for row in groups if row.label == "error") == [1, 4]
@@ -199,12 +198,12 @@ def row(number: int, severity: str = "high") -> FailureGroupRow:
 def test_no_more_groups_than_the_cap_have_a_gauge_of_their_own(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     try:
-        store.commit(WriteSet(failures=[row(number) for number in range(MOST + 3)])).result()
-        values = GroupGauges(store).values()
+        store.commit(WriteSet(failures=[row(number) for number in range(MOST_GAUGES + 3)])).result()
+        values = GroupGauges(store.reads.connection).values()
     finally:
         store.close()
-    assert len(values) == MOST + 1
-    assert sum(values.values()) == MOST + 3
+    assert len(values) == MOST_GAUGES + 1
+    assert sum(values.values()) == MOST_GAUGES + 3
     others = (("pandaeval.failure.group", "__other__"), ("pandaeval.failure.severity", "high"))
     assert values["pandaeval.failure_groups", others] == 3
 

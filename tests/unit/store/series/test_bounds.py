@@ -7,9 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet, tally
-from pandaeval_collector.store.series import INSTRUMENTS
-from pandaeval_collector.store.tally import OTHER
+from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet, series
+from pandaeval_collector.store.series import INSTRUMENTS, OTHER
 
 EVALUATIONS, SCORE = "pandaeval.evaluations", "pandaeval.evaluation.score"
 
@@ -22,7 +21,7 @@ def row(name: str, agent: str, service: str = "shop", count: int = 1, passed: st
 
 
 def rows(store: Store) -> dict[tuple[str, str, str], StoredSeries]:
-    found = [each for name in INSTRUMENTS for each in store.reads.series("scrape", name)]
+    found = [each for name in INSTRUMENTS for each in store.reads.tally.page("scrape", name)]
     about = [dict(orjson.loads(each.attributes)) for each in found]
     return {
         (each.name, facts["gen_ai.agent.name"], facts["pandaeval.service"]): each
@@ -53,8 +52,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_what_a_reader_has_seen_does_not_begin_at_zero_again(folder: Path) -> None:
     store = Store(folder, "off")
-    store.show_zeros("scrape", [each.key for each in rows(store).values()], 77.0).result()
-    store.bound_series(2)
+    store.tally.show_zeros("scrape", [each.key for each in rows(store).values()], 77.0).result()
+    store.tally.bound(2)
     assert {each.zero_at for each in rows(store).values()} == {77.0}
     store.close()
 
@@ -64,7 +63,7 @@ def test_too_many_series_become_others_the_youngest_first(folder: Path) -> None:
     for n in range(50):
         store.commit(WriteSet(series=[row(EVALUATIONS, f"late{n}", f"service{n}", passed="false")])).result()
     before = totals(store)
-    assert store.bound_series(24) == 50
+    assert store.tally.bound(24) == 50
     after = rows(store)
     assert totals(store) == before
     assert len(after) == 25
@@ -72,7 +71,7 @@ def test_too_many_series_become_others_the_youngest_first(folder: Path) -> None:
     assert (other.count, other.total, other.buckets) == (50, 25.0, (50,))
     assert list(other.exemplars) == [0]
     assert dict(orjson.loads(other.attributes))["pandaeval.passed"] == "false"
-    assert store.bound_series(24) == 0
+    assert store.tally.bound(24) == 0
     store.close()
 
 
@@ -81,10 +80,10 @@ def test_a_crash_half_way_is_taken_up(folder: Path) -> None:
     before = totals(store)
     youngest = sorted(rows(store).values(), key=lambda each: (each.start_ns, each.key))[-3:]
     store._writer.submit(
-        lambda connection: tally.move(connection, [each.key for each in youngest], tally.folded)
+        lambda connection: series.move(connection, [each.key for each in youngest], series.folded)
     ).result()
     store.close()
     store = Store(folder, "off")
-    assert store.bound_series(10) == 11
+    assert store.tally.bound(10) == 11
     assert totals(store) == before
     store.close()

@@ -10,6 +10,7 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.store.series import (
     INSTRUMENTS,
+    OTHER,
     Exemplar,
     Increment,
     Point,
@@ -17,7 +18,6 @@ from pandaeval_collector.store.series import (
     increments,
     shadow_increments,
 )
-from pandaeval_collector.store.tally import OTHER
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
 
 EVALUATIONS, SCORE, REVISIONS = "pandaeval.evaluations", "pandaeval.evaluation.score", "pandaeval.revisions"

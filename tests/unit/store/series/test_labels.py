@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.store.series import CAPS, SeriesLabels, filled
-from pandaeval_collector.store.tally import OTHER, folded
+from pandaeval_collector.store.series import CAPS, OTHER, SeriesLabels, filled, folded
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 LONG = "x" * (MAX_NAME_CHARS + 1)

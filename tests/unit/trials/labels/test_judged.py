@@ -11,6 +11,8 @@ from typing import Any
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts, FiledHere
 from pandaeval_collector.jobs.runner import Runner
+from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
@@ -37,14 +39,23 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     composer = Composer(4)
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
-    assert people.judged(store.people.reader()) == [], "what no model was asked about is no judge's score"
+    assert people.judged(store.reads.connection()) == [], "what no model was asked about is no judge's score"
+    desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
     await Runner(
-        store, Attempts(store, line.scores, evaluator, ScriptedConfidence(), FiledHere(line, settle), Telemetry())
+        store,
+        Attempts(
+            store,
+            line.scores,
+            evaluator,
+            desk,
+            FiledHere(line, settle),
+            Telemetry(),
+        ),
     ).drain()
 
     scored = {each["trace_id"]: each for each in results(store) if each["outcome"] == "scored"}
     scored = {unit: each for unit, each in scored.items() if each["metric"] == "confidence"}
-    rows = {row.unit: row for row, _ in people.judged(store.people.reader())}
+    rows = {row.unit: row for row, _ in people.judged(store.reads.connection())}
     assert 3 < len(rows) < 30
     assert rows.keys() == scored.keys()
     for unit, row in rows.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.files import LabelTable, as_csv, as_json, read_labels, row_of
+from pandaeval_lab.labels.files import LabelTable, as_csv, as_json, read_labels, row_of
 from pandaeval_otel.wire.labels import HumanLabel
 from support.labels import TRACE
 

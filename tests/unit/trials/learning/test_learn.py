@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.labels.learning import PEOPLE, RunVerdict, file_of, keep, kept, labelled_runs, of_people
+from pandaeval_collector.config import load
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_lab.labels.learning import PEOPLE, LabelledRuns, RunVerdict, keep, labelled_runs, of_people
+from pandaeval_lab.labels.problem_fit import HeldOutFigures
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, sessions, write
 
@@ -36,7 +41,7 @@ class TestCommand:
         told = json.loads(result.stdout)
         assert (told["agent"], told["metric"], told["labels"], told["refusal"]) == (AGENT, METRIC, 120, "")
         assert told["same_length"]["low"] > 0.5
-        assert kept(folder / "models", "session", AGENT) is not None
+        assert kept(folder / "models").labels == 120
 
     def test_scores_of_other_runs_follow(self, learned: tuple[Path, Result], tmp_path: Path) -> None:
         folder, _ = learned
@@ -44,11 +49,10 @@ class TestCommand:
         (tmp_path / "c.yaml").write_text(f"learn:\n  folder: {folder / 'models'}\n")
         found = _scores(run("evaluate", traces, "--config", tmp_path / "c.yaml", "--format", "json"), "problem")
         assert len(found) == 20
-        model = kept(folder / "models", "session", AGENT)
-        assert model is not None
+        version = kept(folder / "models").model.version
         for each in found:
             refused = "refusal" in each["reason"]
-            assert each["metadata"]["learned"]["version"] == model.version
+            assert each["metadata"]["learned"]["version"] == version
             assert each["score"] == pytest.approx(1 - each["metadata"]["problem_probability"], abs=1e-4)
             assert each["success"] == (each["score"] >= 0.5)
             assert refused == (each["label"] == "likely_problem")
@@ -110,18 +114,27 @@ class TestCommand:
         assert said in result.stderr
 
 
-class Facts:
+MODEL = ProblemModel(("refusals",), (0.0,), (1.0,), (2.0,), bias=-1.0, slope=1.0, offset=0.0, rate=0.25)
+FIGURES = HeldOutFigures(80, 20, None, None, 0.5, "", 1.0)
+
+
+def runs(agent: str) -> LabelledRuns:
+    return LabelledRuns("session", agent, PEOPLE, METRIC)
+
+
+def kept(folder: Path) -> LearnedModel:
+    """The only model in a folder."""
+    [file] = folder.iterdir()
+    return LearnedModel.of_json(file.read_text())
+
+
+USERS = {"a": "ann"}
+
+
+def facts(**agents: str) -> Callable[[str, str], Sequence[Mapping[str, Any]]]:
     """Runs by id, each of one trace."""
-
-    def __init__(self, **agents: str) -> None:
-        self._agents = agents
-
-    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
-        course = [0] * 21 + [[]]
-        return [{"agent": self._agents[unit], "signals": {}, "course": course}] if unit in self._agents else ()
-
-    def user(self, level: str, unit: str) -> str:
-        return "ann" if unit == "a" else ""
+    course = [0] * 21 + [[]]
+    return lambda level, unit: [{"agent": agents[unit], "signals": {}, "course": course}] if unit in agents else []
 
 
 class TestLabelledRuns:
@@ -140,7 +153,7 @@ class TestLabelledRuns:
             RunVerdict("a", "session.helpful", PEOPLE, False),
             RunVerdict("c", "session.helpful", PEOPLE, False),
         ]
-        found = labelled_runs(Facts(a="one", b="one", c="two"), verdicts)
+        found = labelled_runs(facts(a="one", b="one", c="two"), USERS, verdicts)
         assert [(each.agent, each.metric, each.bad) for each in found] == [
             ("one", METRIC, [True, True]),
             ("two", "session.helpful", [False]),
@@ -148,29 +161,39 @@ class TestLabelledRuns:
 
     def test_unknown_runs_other_levels_and_other_agents_are_left_out(self) -> None:
         verdicts = [RunVerdict("x", METRIC, PEOPLE, True), RunVerdict("a", "turn.relevance", PEOPLE, True)]
-        assert labelled_runs(Facts(a="one"), verdicts) == []
-        assert labelled_runs(Facts(a="one"), [RunVerdict("a", METRIC, PEOPLE, True)], agent="two") == []
+        assert labelled_runs(facts(a="one"), USERS, verdicts) == []
+        assert labelled_runs(facts(a="one"), USERS, [RunVerdict("a", METRIC, PEOPLE, True)], agent="two") == []
 
     def test_runs_of_one_user_are_one_group(self) -> None:
         verdicts = [RunVerdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
-        assert labelled_runs(Facts(a="one", b="one"), verdicts)[0].groups == ["ann", "b"]
+        assert labelled_runs(facts(a="one", b="one"), USERS, verdicts)[0].groups == ["ann", "b"]
 
 
 def test_names_of_agents_cannot_leave_the_folder(tmp_path: Path) -> None:
-    assert file_of(tmp_path, "session", "../../etc/x y").parent == tmp_path
-    assert file_of(tmp_path, "session", "").name == "session-unnamed.json"
+    assert keep(tmp_path, runs("../../etc/x y"), MODEL, FIGURES).parent == tmp_path
+    assert keep(tmp_path, runs(""), MODEL, FIGURES).name == "session-unnamed.json"
 
 
-def test_a_model_replaces_that_of_its_agent(learned: tuple[Path, Result], tmp_path: Path) -> None:
-    model = kept(learned[0] / "models", "session", AGENT)
-    assert model is not None
-    path = keep(tmp_path / "new", model)
-    assert keep(tmp_path / "new", model) == path
+def test_a_model_replaces_that_of_its_agent(tmp_path: Path) -> None:
+    path = keep(tmp_path / "new", runs(AGENT), replace(MODEL, rate=0.5), FIGURES)
+    assert keep(tmp_path / "new", runs(AGENT), MODEL, FIGURES) == path
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert LearnedModel.of_json(path.read_text()) == model
+    assert LearnedModel.of_json(path.read_text()).model == MODEL
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        keep(tmp_path / "file" / "below", runs(AGENT), MODEL, FIGURES)
 
 
 def _scores(result: Result, metric: str) -> list[dict[str, Any]]:
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     return [row for row in rows if row["metric"] == metric]
+
+
+def test_runs_are_counted_only_where_somebody_learns(tmp_path: Path) -> None:
+    config = load(None, {"PANDAEVAL_LEARN__FOLDER": str(tmp_path)})
+    assert not evaluator(config).counts_courses, "nothing was learned"
+    assert evaluator(config, learning=True).counts_courses

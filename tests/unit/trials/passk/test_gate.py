@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference, drop
+from pandaeval_collector.analysis.stats.paired import PairedDifference
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
-from pandaeval_lab.passk.gate import GateVerdict, Rules, _credible, _failures, compared
+from pandaeval_lab.passk.gate import Drop, GateVerdict, Rules, _credible, _failures, compared, drop
 from support.repeated import trial, trials_of, written
 from support.reports import parsed
 from support.trials import run, write

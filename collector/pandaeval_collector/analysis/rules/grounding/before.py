@@ -14,17 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from json.encoder import encode_basestring_ascii as _text
-from typing import Any
+from typing import Any, Literal
 
 import zstandard
 
-from pandaeval_otel.model import Kind, Message, Span, Trace
+from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
 from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
-USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
-"""Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call."""
+Whose = Literal["user", "told", "result", "call", "instructions"]
+"""Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call; of instructions,
+definitions of tools or attributes of spans."""
+_OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
 BEFORE = "the conversation before was not captured"
 _MORE = "there is more in earlier traces of the session than is looked at"
 MOST_TRACES = 32
@@ -33,13 +35,10 @@ _MOST_CHARS = 24_000
 """Characters of JSON per trace. A longer text is reduced to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
-_NAMES = {who: _json(who) for who in (CALL, RESULT, TOLD, USER)}
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
 """Words of prose without values, whole lines at a time."""
-_LEVEL = 1
-_DOTS = ("...", "…")
-_CUT = re.compile(r"truncated[^\n]{0,40}\Z", re.IGNORECASE)
-_CLOSED = {"{": "}", "[": "]"}
+_CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
+"""How a text ends that breaks off."""
 _LONGEST_JSON = 200_000
 
 
@@ -48,7 +47,7 @@ class Before:
     """What the earlier traces of a session held, oldest first. ``hidden``: why the agent may have known more than is
     ``found``; ``responses``: the ids of their model responses."""
 
-    found: Sequence[tuple[str, Any]] = ()
+    found: Sequence[tuple[Whose, Any]] = ()
     hidden: str | None = None
     responses: frozenset[str] = frozenset()
     first: bool = False
@@ -61,7 +60,10 @@ def pack(trace: Trace) -> bytes:
     """Packs what the trace leaves for the grounding of later ones."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
-    for who, value in _told(trace):
+    told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
+    for who, value in [*((who, value) for _, who, value in held(trace)), *told]:
+        if not value:
+            continue
         spelled = _text(value) if type(value) is str else _json(value)
         if len(spelled) > left:
             value = _PLAIN_WORDS.sub("", "\n".join(leaves(value)))
@@ -69,7 +71,8 @@ def pack(trace: Trace) -> bytes:
         if len(spelled) > left:
             is_cut = True
             continue
-        if value and (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
+        entry = f'["{who}", {spelled}]'
+        if value and entry not in kept:
             kept[entry] = None
             left -= len(spelled)
     why = not_captured(trace) or (_MORE if is_cut else None)
@@ -80,7 +83,7 @@ def pack(trace: Trace) -> bytes:
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[Whose, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     is_instructed = False
     for index, each in enumerate(packed):
@@ -94,18 +97,56 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     return Before(found, missing, responses, first=not packed, instructed=is_instructed)
 
 
-def _told(trace: Trace) -> list[tuple[str, Any]]:
-    told: list[tuple[str, Any]] = [(USER, trace.input), *((USER, turn.user) for turn in trace.turns)]
+def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
+    """Yields what was said to the agent and found in this trace, each with its time."""
+    yield 0, "user", trace.input
+    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+    for turn in trace.turns:
+        yield starts.get(turn.span_id, 0), "user", turn.user
     for call in trace.tool_calls:
-        told.append((CALL, call.arguments))
+        yield call.start_ns, "call", call.arguments
         if call.has_result:
-            told.append((RESULT, call.result))
+            yield call.end_ns, "result", call.result
     for span in trace.spans:
-        told.append((RESULT, list(span.documents or ())))
+        if span.documents:
+            yield span.end_ns, "result", list(span.documents)
         if span.kind is Kind.RETRIEVAL and span.result is not None:
-            told.append((RESULT, span.result.value))
-    told += [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
-    return [(who, value) for who, value in told if value]
+            yield span.end_ns, "result", span.result.value
+
+
+def shown(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
+    """Yields what instructions, definitions of tools and messages on the spans tell the agent, each with its time."""
+    for tool in trace.tools:
+        yield 0, "instructions", [tool.name, tool.description, tool.parameters]
+    seen: set[int] = set()
+    before: tuple[Message, ...] = ()
+    for span in trace.spans:
+        for value in (span.system, *span.attributes.values()):
+            yield 0, "instructions", value
+        if span.input and span.kind is not Kind.TOOL:
+            begin = len(before) if span.input[: len(before)] == before else 0
+            yield from _of_messages(span.input, begin, span.start_ns, seen)
+            before = span.input
+
+
+def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, Whose, Any]]:
+    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
+    this trace says."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    for index, message in enumerate(messages[begin:], begin):
+        if id(message) in seen or (message.role == "assistant" and index > last):
+            continue
+        seen.add(id(message))
+        who = _OF_ROLE.get(message.role, "instructions")
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield at, who, part.text
+            elif isinstance(part, ToolResponse):
+                yield at, "result", part.result
+            elif isinstance(part, OtherPart):
+                yield at, "instructions" if who == "told" else who, part.value
+            elif not isinstance(part, Reasoning) and message.role == "assistant":
+                yield at, "call", getattr(part, "arguments", None)
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
@@ -124,16 +165,13 @@ def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
         return BEFORE
     if earlier is not None and not earlier.first:
         return None if shown and earlier.hidden == BEFORE else earlier.hidden
-    models = [span for span in trace.spans if span.kind is Kind.LLM]
-    if not (trace.session_id is not None or trace.continues) or not models or _whole(models[0]):
+    first = next((span for span in trace.spans if span.kind is Kind.LLM), None)
+    if first is None or not (trace.session_id is not None or trace.continues):
         return None
-    begins = [message.role for message in models[0].input or ()][:1] == ["user"]
-    return None if earlier is not None and begins else BEFORE
-
-
-def _whole(first: Span) -> bool:
-    """Returns whether the first call shows instructions or history, as it does for conversations captured whole."""
-    return bool(first.system) or any(message.role in ("system", "assistant") for message in first.input or ())
+    roles = [message.role for message in first.input or ()]
+    if first.system or "system" in roles or "assistant" in roles:  # as of a conversation that was captured whole
+        return None
+    return None if earlier is not None and roles[:1] == ["user"] else BEFORE
 
 
 def not_captured(trace: Trace) -> str | None:
@@ -154,10 +192,10 @@ def _is_cut(result: Any) -> bool:
     if not isinstance(result, str):
         return False
     text = result.strip()
-    closing = _CLOSED.get(text[:1])
+    closing = {"{": "}", "[": "]"}.get(text[:1])
     if closing is not None and text[1:2] in '"{[' and closing not in text:
         return True
-    return text.endswith(_DOTS) or ("truncated" in text[-60:].lower() and _CUT.search(text[-60:]) is not None)
+    return _CUT.search(text[-60:]) is not None
 
 
 def instructed(trace: Trace) -> bool:
@@ -170,19 +208,15 @@ def shows_history(trace: Trace) -> bool:
     greeting by the agent alone is none."""
     if len(trace.turns) > 1:
         return True
-    inputs = [span.input for span in trace.spans if span.input and len(span.input) > 2 and span.kind is not Kind.TOOL]
-    return any(map(_exchanged_before, inputs))
-
-
-def _exchanged_before(messages: Sequence[Message]) -> bool:
-    asked = answered = False
-    for message in messages:
-        if message.role == "assistant":
-            answered = asked
-        elif message.role == "user" and is_user_turn(message):
-            if answered:
-                return True
-            asked = True
+    for span in trace.spans:
+        asked = answered = False
+        for message in span.input or () if span.kind is not Kind.TOOL else ():
+            if message.role == "assistant":
+                answered = asked
+            elif message.role == "user" and is_user_turn(message):
+                if answered:
+                    return True
+                asked = True
     return False
 
 
@@ -227,10 +261,10 @@ def parsed(text: str) -> Any:
 
 
 class _Zstd(threading.local):
-    """Holds a compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
+    """A compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
 
     def __init__(self) -> None:
-        self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.compress = zstandard.ZstdCompressor(level=1).compress
         self.decompress = zstandard.ZstdDecompressor().decompress
 
 

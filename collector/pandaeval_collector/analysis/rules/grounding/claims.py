@@ -14,22 +14,7 @@ from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import leaves
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
-from pandaeval_collector.analysis.rules.grounding.values import (
-    ADDRESS,
-    AMOUNT,
-    DATE,
-    DURATION,
-    IDENTIFIER,
-    NUMBER,
-    ORDINAL,
-    PERCENTAGE,
-    TIME,
-    URL,
-    Value,
-    fold,
-    scan,
-    squeezed,
-)
+from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
@@ -45,54 +30,55 @@ _MADE_BY_AGENT = lazily(
 )
 """Arguments whose values the agent chooses."""
 _IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|number|sku|iban|account)$|Ids?$")
-_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
-_FLAG = re.compile(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]$|[\\/]$")
-_FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
+_CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
+"""Fenced code, names in backticks and data in URLs: no claims."""
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
-_GENERAL = lazily(
-    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general|often"
-    r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
-)
+_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
+_NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
+"""Options of a command, escapes and names of files."""
 _PROPOSED = lazily(
     r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?"
     r"|(?:you|we) could)\b"
 )
-"""What stands before values that the agent proposes, or that hold in general."""
+_GENERAL = lazily(
+    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general|often"
+    r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
+)
 _ABOUT = lazily(r"(?:~|≈|\b(?:about|around|roughly|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*$")
+"""What stands beside values that hold in general, or about."""
 _CASE = lazily(
     r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
     r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}$")
+_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
 _TERMS = (
-    r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
-    r"maximum|minimum|window|period|allowance|threshold"
+    r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
+    r"maximum|minimum|window|period|allowance|threshold)s?\b"
 )
-_RULE_BEFORE = lazily(
-    rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
-    r"|\b(?:each|every|any) additional\b[^.]{0,40}$"
-    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
-    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$"
+_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*\0|\btoday is [*]*\0")
+_TERM = lazily(
+    rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}{_TERMS},? (?:[a-z]+ ){{0,3}}[(*]*\0"
+    r"|\b(?:each|every|any) additional\b[^.]{0,40}\0"
+    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*\0"
+    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*\0"
+    rf"|\ban? [*]*\0[*]* (?:[a-z]+ )?{_TERMS}"
+    r"|\0[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]"
 )
-_ARTICLE = lazily(r"\ban? [*]*$")
-_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b")
-_RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]")
-_HELD = lazily(r"\byou (?:have|paid|hold|had)\b[^.]{0,60}$")
-_LOOKED_UP = lazily(r"\b(?:prices?|fares?|flights?|tickets?)\b[^.]{0,40}$")
-_DONE_BEFORE = lazily(r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$")
-_OF_NOW = lazily(
-    r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
+_NO_TERM = lazily(
+    r"\b(?:prices?|fares?|flights?|tickets?)\b[^.]{0,40}\0[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for|each|times) "
+    r"|\byou (?:have|paid|hold|had)\b[^.]{0,60}\0"
+    r"|\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*\0"
+    r"|\0[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
     r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b"
 )
-_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$")
 """How terms are stated that only instructions tell (a rate, a limit, a voucher of so much), and what is of this case
 however it is stated (was charged, I have issued)."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
     agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
@@ -122,9 +108,27 @@ class Claim:
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
-    def after(self) -> str:
-        """The sentence behind the value."""
-        return self.sentence[self.value.end - self.begin :]
+    def of_case(self) -> bool:
+        """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
+        return _CASE.search(self.sentence) is not None
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
+        return self.value.kind == "amount" and self.reads(_PRICE)
+
+    @property
+    def of_the_rules(self) -> bool:
+        """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
+        today's date."""
+        if self.value.kind in ("date", "time"):
+            return self.reads(_TODAY)
+        is_term = self.value.kind in ("amount", "percentage", "duration", "number") and not self.key
+        return is_term and self.reads(_TERM) and not self.reads(_NO_TERM)
+
+    def reads(self, pattern: re.Pattern[str]) -> bool:
+        """Returns whether a pattern is found in the sentence, in which the value is a ``\\0``."""
+        return pattern.search(f"{self.before}\0{self.sentence[self.value.end - self.begin :]}") is not None
 
 
 @once_a_trace
@@ -147,7 +151,7 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
 
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     """Yields the values that a folded answer states."""
-    prose = _without_code(text)
+    prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     ends = [match.start() for match in SENTENCE.finditer(prose)]
     for value in scan(prose):
         if not specific(value):
@@ -158,107 +162,41 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         if not _is_no_claim(claim):
-            claim.reports = _reports(claim)
+            before = claim.before
+            claim.reports = (
+                _ABOUT.search(before[-16:]) is None
+                and _GENERAL.search(claim.sentence) is None
+                and (value.kind == "identifier" or _PROPOSED.search(before) is None)
+            )
             yield claim
-
-
-def _without_code(text: str) -> str:
-    """Returns the text with blanks in place of fenced code, names in backticks and data in URLs."""
-    for opening, closing, of_a_line in (("```", "```", False), ("`", "`", True), ("data:image/", None, True)):
-        at = text.find(opening)
-        parts: list[str] = []
-        done = 0
-        while at >= 0:
-            begin = at + len(opening)
-            end = _end_of_word(text, begin) if closing is None else text.find(closing, begin)
-            line = text.find("\n", begin) if of_a_line else -1
-            if end < 0 and not of_a_line:
-                end = len(text)
-            elif end < 0 or (0 <= line < end):
-                at = text.find(opening, begin)
-                continue
-            end += len(closing or "")
-            parts += [text[done:at], " " * (end - at)]
-            done = end
-            at = text.find(opening, end)
-        text = "".join([*parts, text[done:]])[: len(text)] if parts else text
-    return text
-
-
-def _end_of_word(text: str, at: int) -> int:
-    match = re.compile(r"[\s)\"'>]").search(text, at)
-    return match.start() if match is not None else len(text)
 
 
 def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
-    if value.kind not in (IDENTIFIER, AMOUNT, DATE) and text.startswith("#", line):
+    if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
         return True
-    before = text[max(line, value.start - 24) : value.start]
-    if _EXAMPLE.search(before) is not None:
+    if _EXAMPLE.search(text[max(line, value.start - 24) : value.start]) is not None:
         return True
-    if value.kind in (IDENTIFIER, NUMBER):
-        return _FLAG.search(before) is not None or _FILE.match(text, value.end) is not None
-    return value.kind in (TIME, DURATION) and _PROPOSED.search(claim.before) is not None
-
-
-def _reports(claim: Claim) -> bool:
-    """Returns whether the sentence tells of this case or of what was found, and neither proposes nor estimates."""
-    before = claim.before
-    if _ABOUT.search(before[-16:]) is not None or _GENERAL.search(claim.sentence) is not None:
-        return False
-    return claim.value.kind == IDENTIFIER or _PROPOSED.search(before) is None
-
-
-def of_case(claim: Claim) -> bool:
-    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
-    return _CASE.search(claim.sentence) is not None
-
-
-def is_priced(claim: Claim) -> bool:
-    """Returns whether an amount stands behind the name of something that is looked up: "Price: $40"."""
-    return claim.value.kind == AMOUNT and _PRICE.search(claim.before) is not None
-
-
-def of_the_rules(claim: Claim) -> bool:
-    """Returns whether an answer's value is a term that an agent is told rather than finds out: a rate, a limit, a
-    voucher of so much, today's date."""
-    if claim.key:
-        return False
-    before, after = claim.before, claim.after
-    if claim.value.kind in (DATE, TIME):
-        return _TODAY.search(before) is not None
-    if claim.value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
-        return False
-    if _OF_NOW.match(after) is not None or _DONE_BEFORE.search(before) is not None:
-        return False
-    if _HELD.search(before) is not None:
-        return False
-    if _RULE_BEFORE.search(before) is not None:
-        return True
-    if _RATE_AFTER.match(after) is not None:
-        return _LOOKED_UP.search(before) is None
-    return _ARTICLE.search(before) is not None and _TERM_AFTER.match(after) is not None
+    if value.kind in ("identifier", "number"):
+        return claim.reads(_NO_NAME)
+    return value.kind in ("time", "duration") and _PROPOSED.search(claim.before) is not None
 
 
 def specific(value: Value) -> bool:
     """Returns whether a value says something that could be made up: not a single digit, zero or the well-known address
     of a site."""
-    if value.kind == URL:
+    if value.kind == "url":
         _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
-    if value.kind == IDENTIFIER:
+    if value.kind == "identifier":
         return _PLACEHOLDER.search(str(value.keys[0])) is None
-    if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
-        digits = sum(map(str.isdigit, value.text))
-        return (
-            value.number != 0
-            and value.unit != ORDINAL
-            and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
-        )
-    return value.kind in (DATE, TIME, ADDRESS) or sum(map(str.isdigit, value.text)) >= 2
+    digits = sum(map(str.isdigit, value.text))
+    if value.kind in ("amount", "number", "percentage"):
+        says = value.kind == "amount" or (digits >= 2 and value.number != 100)
+        return says and value.number != 0 and value.unit != ORDINAL
+    return value.kind != "duration" or digits >= 2
 
 
 @once_a_trace
@@ -281,19 +219,13 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
             if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) or not 0 < len(text) <= _LONGEST_ARGUMENT:
                 continue
             for value in scan(text):
-                if value.kind == NUMBER and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
-                    value.kind, value.keys = IDENTIFIER, (text, *value.keys)
-                if value.kind == IDENTIFIER and value.text == text and specific(value):
+                if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
+                    value.kind, value.keys = "identifier", (text, *value.keys)
+                if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    yield Claim(
-                        value, moment(call.start_ns), call.span_id, around, "", 0, key, True, _accepted(value, call)
-                    )
-
-
-def _accepted(value: Value, call: ToolCall) -> bool:
-    if not call.has_result or failed(call):
-        return False
-    return any(str(value.keys[0]) in squeezed(fold(text)) for text in leaves(call.result))
+                    results = leaves(call.result) if call.has_result and not failed(call) else ()
+                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

@@ -14,28 +14,14 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.before import CALL, RESULT, TOLD, USER, parsed
-from pandaeval_collector.analysis.rules.grounding.values import (
-    AMOUNT,
-    DATE,
-    DURATION,
-    IDENTIFIER,
-    NUMBER,
-    ORDINAL,
-    PERCENTAGE,
-    TIME,
-    Value,
-    fold,
-    scan,
-    shape,
-    squeezed,
-)
-from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text, ToolResponse, Trace
+from pandaeval_collector.analysis.rules.grounding.before import Whose, held, parsed, shown
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
+from pandaeval_otel.model import Trace
 
-INSTRUCTIONS = "instructions"
-"""Whose a value is, besides those of :mod:`.before`: instructions, definitions of tools, attributes of spans."""
 SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 _DEPTH, _NESTED = 40, 3
 _MOST_GROUPS = 2_000
@@ -46,36 +32,42 @@ _MOST_KEPT = 150_000
 MOST_CHARS = 400_000
 """Characters of all evidence of a trace; the rest is not read, which is noted."""
 _DIGIT = re.compile(r"[0-9]")
+_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
+_WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
+"""A letter, a digit or a sign between two is next to a value (``\\0``), which so is part of a longer one."""
 _LEAST_DIGITS, _LEAST_LETTERS = 3, 5
 _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
 )
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
-_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lbs|km|miles|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|days|hours|minutes|mins|seconds)$")
-_MINUTES_OF = {
-    "minutes": 1.0,
-    "mins": 1.0,
-    "hours": 60.0,
-    "hour": 60.0,
-    "seconds": 1 / 60,
-    "day": 1440.0,
-    "days": 1440.0,
-}
+_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|day|hour|minute|min|second)s?$")
 _MONEY_KEYS = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
+_SIZES = (
+    {"ms": 1 / 60_000, "second": 1 / 60, "sec": 1 / 60, "s": 1 / 60, "minute": 1.0, "min": 1.0, "hour": 60.0,
+     "day": 1440.0, "week": 10_080.0, "month": 43_800.0, "year": 525_600.0},
+    {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
+    {"g": 1.0, "kg": 1e3, "lb": 453.592},
+    {"m": 1.0, "km": 1e3, "ft": 0.3048, "mile": 1609.34},
+    {"km/h": 1.0, "kmh": 1.0, "mph": 1.60934},
+    {"c": 1.0, "f": 5 / 9},
+)  # fmt: skip
+"""Units of time (in minutes), data, weight, length, speed and heat, which measure the same and can be converted."""
+SIZES_WITH = {unit: sizes for sizes in _SIZES for unit in sizes}
+MINUTES = _SIZES[0]
+_COUNT = "count"
+"""The unit of how many members a list or object has."""
 _SMALL = 31
 _WORDS = re.compile(r"[^\W\d_]+")
 NUMBER_OF = {
     word: float(number)
     for words in (
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty",
-        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
-        "achtzehn neunzehn zwanzig",
-        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
-        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis",
-        "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis",
-        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici",
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+        "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze",
+        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
         "два три четыре пять шесть семь восемь девять десять",
     )
     for number, word in enumerate(words.split(), 2)
@@ -92,81 +84,60 @@ class Group:
     counts: frozenset[float]
 
 
-@dataclass(slots=True)
 class Content:
-    """What one text or JSON value holds. ``numbers``: sorted, of every kind, each with its units in ``units``;
-    ``tails``: digits that identifiers end with; ``objects``: the fields of JSON objects, by their path of keys."""
+    """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
+    ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``objects``: the fields of JSON objects by their path of keys, and the texts among them, which may be names."""
 
-    text: str = ""
-    keys: set[str] = field(default_factory=set)
-    tails: set[str] = field(default_factory=set)
-    shapes: set[str] = field(default_factory=set)
-    ordinals: set[float] = field(default_factory=set)
-    units: dict[float, set[str]] = field(default_factory=dict)
-    days: set[float] = field(default_factory=set)
-    times: set[float] = field(default_factory=set)
-    durations: set[float] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
-    counts: set[float] = field(default_factory=set)
-    groups: list[Group] = field(default_factory=list)
-    objects: list[dict[str, Value]] = field(default_factory=list)
-    names: list[set[str]] = field(default_factory=list)
-    numbers: list[float] = field(default_factory=list)
-    _squeezed: str | None = None
+    def __init__(self, value: Any) -> None:
+        self.keys: set[str] = set()
+        self.forms: set[str] = set()
+        self.units: dict[float, set[str]] = {}
+        self.days: set[float] = set()
+        self.times: set[float] = set()
+        self.durations: set[float] = set()
+        self.groups: list[Group] = []
+        self.objects: list[tuple[dict[str, Value], set[str]]] = []
+        self._texts: list[str] = []
+        self._any(value, "", _DEPTH)
+        self.text = "\n".join(self._texts)
+        self.numbers = sorted(self.units)
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The letters and digits of the text."""
+        return squeezed(self.text)
 
     @property
-    def squeezed(self) -> str:
-        """The letters and digits of the text, made when first asked for."""
-        if self._squeezed is None:
-            self._squeezed = squeezed(self.text)
-        return self._squeezed
+    def size(self) -> int:
+        """About how many values it holds."""
+        return 8 + len(self.keys) + len(self.units) + 2 * len(self.groups) + len(self.text) // 100
 
-    def take(self, value: Value) -> None:
-        """Adds a value."""
-        self.kinds.add(value.kind)
-        keys = value.keys
-        if value.kind == DATE:
-            self.days.update(keys)  # type: ignore[arg-type]
-            return
-        if value.kind == TIME:
-            self.times.update(keys)  # type: ignore[arg-type]
-            return
-        if value.unit == ORDINAL:
-            self.ordinals.update(keys)  # type: ignore[arg-type]
-            return
-        if value.kind == DURATION:
-            self.durations.update(keys)  # type: ignore[arg-type]
-        for key in keys:
+    def _number(self, number: float, unit: str = "") -> None:
+        self.units.setdefault(number, set()).add(unit)
+
+    def _take(self, value: Value) -> None:
+        self.forms.add(form(value))
+        for key in value.keys:
             if isinstance(key, str):
                 self.keys.add(key)
-                if value.kind == IDENTIFIER:
-                    self.shapes.add(shape(key))
-                    tail = key[len(key.rstrip("0123456789")) :]
-                    self.tails.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
-            elif value.kind != DURATION:
-                self.units.setdefault(key, set()).add(value.unit)
-        if value.kind == PERCENTAGE:
-            self.units.setdefault(value.number / 100, set()).add("")
-        if value.kind == NUMBER and " " in value.text:  # two numbers side by side, or blanks between groups
+                tail = key[len(key.rstrip("0123456789")) :] if value.kind == "identifier" else ""
+                self.keys.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
+            elif value.kind == "date":
+                self.days.add(key)
+                self._number(key // 10000, "year")
+            elif value.kind == "time":
+                self.times.add(key)
+            elif value.kind != "duration":
+                self._number(key, value.unit)
+        if value.unit in MINUTES:
+            self.durations.add(value.number * MINUTES[value.unit])
+        elif value.kind == "percentage":
+            self._number(value.number / 100)
+        elif value.kind == "number" and " " in value.text:  # two numbers side by side, or blanks between groups
             for part in value.text.split():
                 if part.isdigit():
-                    self.units.setdefault(float(part), set()).add("")
-        if value.unit in _MINUTES_OF:
-            self.durations.add(value.number * _MINUTES_OF[value.unit])
-
-
-class _Reader:
-    """Reads one content."""
-
-    def __init__(self) -> None:
-        self.content = Content()
-        self._texts: list[str] = []
-
-    def read(self, value: Any) -> Content:
-        self._any(value, "", _DEPTH)
-        self.content.text = "\n".join(self._texts)
-        self.content.numbers = sorted(self.content.units)
-        return self.content
+                    self._number(float(part))
 
     def _any(self, value: Any, key: str, depth: int) -> list[tuple[str, Value]]:
         """Reads a value below a key; returns the short values that belong to the object around it."""
@@ -181,71 +152,56 @@ class _Reader:
             return self._object(value, key, depth)
         if isinstance(value, list | tuple):
             return self._list(value, key, depth)
-        return self._number(str(value), key)
+        return self._of_json(str(value), key) if isinstance(value, int | float) else self._text(str(value), key)
 
     def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
         text = fold(text)
         self._texts.append(text)
         if " " in text:
             for word in NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
-                self.content.units.setdefault(NUMBER_OF[word], set()).add("")
+                self._number(NUMBER_OF[word])
         if _DIGIT.search(text) is None:
             return []
         values = scan(text)
         for value in values:
-            self.content.take(value)
+            self._take(value)
         if len(values) == 1:
             return [(key, values[0])]
-        group: list[tuple[str, Value]] = []
-        end = 0
-        for value in values:
-            if value.start >= end:
-                self._group(group)
-                group = []
-                match = SENTENCE.search(text, value.end)
-                end = match.start() if match is not None else len(text)
-            group.append(("", value))
-        self._group(group)
+        ends = [match.start() for match in SENTENCE.finditer(text)] if values else []
+        for _, sentence in groupby(values, key=lambda value: bisect_left(ends, value.end)):
+            self._group([("", value) for value in sentence])
         return [(key, value) for value in values] if len(text) <= 40 else []
 
-    def _number(self, text: str, key: str) -> list[tuple[str, Value]]:
+    def _of_json(self, text: str, key: str) -> list[tuple[str, Value]]:
+        """Reads a number, whose key may tell its unit or that it is an amount."""
         self._texts.append(text)
-        try:
-            number = float(text)
-        except ValueError:
-            return []
-        unit = match[1] if (match := _OF_KEY.search(key.rpartition(".")[2].lower())) else ""
-        digits = text.lstrip("-")
-        named = number.is_integer() and len(digits) >= 6 and digits.isdigit() and not _WORTH.search(key.lower())
-        kind = AMOUNT if unit in _MONEY_KEYS or _WORTH.search(key.lower()) else IDENTIFIER if named else NUMBER
-        unit = "" if kind == AMOUNT and unit not in _MONEY_KEYS else unit
-        keys = (digits, abs(number)) if named else (abs(number),)
-        value = Value(kind, text, 0, keys, 1.0, _MONEY_KEYS.get(unit, unit.removesuffix("s")))
-        if unit in _MINUTES_OF:
-            self.content.durations.add(number * _MINUTES_OF[unit])
-        self.content.take(value)
+        number, digits = float(text), text.lstrip("-")
+        match = _OF_KEY.search(key.rpartition(".")[2].lower())
+        unit = match[1] if match is not None else ""
+        if unit in _MONEY_KEYS or _WORTH.search(key.lower()):
+            value = Value("amount", text, 0, (abs(number),), 1.0, _MONEY_KEYS.get(unit, ""))
+        elif len(digits) >= 6 and digits.isdigit():
+            value = Value("identifier", text, 0, (digits, abs(number)), 1.0, unit)
+        else:
+            value = Value("number", text, 0, (abs(number),), 1.0, unit)
+        self._take(value)
         return [(key, value)]
 
     def _object(self, value: dict[Any, Any], key: str, depth: int) -> list[tuple[str, Value]]:
         own: list[tuple[str, Value]] = []
-        self._length(value)
+        self._number(float(len(value)), _COUNT)
         for name, item in value.items():
-            self._texts.append(str(name))
-            if _DIGIT.search(str(name)) is not None:
-                for each in scan(fold(str(name))):
-                    self.content.take(each)
+            self._text(str(name), "")
             own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
-        if len(self.content.objects) < _MOST_GROUPS:
+        if len(self.objects) < _MOST_GROUPS:
             begin = len(key) + 1 if key else 0
-            self.content.objects.append({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]})
-            self.content.names.append(
-                {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
-            )
+            names = {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
+            self.objects.append(({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]}, names))
         self._group(own)
         return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
 
     def _list(self, value: Sequence[Any], key: str, depth: int) -> list[tuple[str, Value]]:
-        length = self._length(value)
+        self._number(float(len(value)), _COUNT)
         columns: dict[str, list[tuple[str, Value]]] = {}
         for item in value:
             for name, each in self._any(item, key, depth - 1):
@@ -253,28 +209,37 @@ class _Reader:
         totals: list[tuple[str, Value]] = []
         for name, column in columns.items():
             self._group(column)
-            worth = [each.number for _, each in column if each.kind in (AMOUNT, NUMBER)]
-            if len(worth) == len(column) > 0 and not _COUNTS.search(name.lower()):
-                totals.append((name, Value(AMOUNT, "", 0, (sum(worth),))))
-        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value(NUMBER, "", 0, (float(length),)))]
-
-    def _length(self, value: Sequence[Any] | dict[Any, Any]) -> int:
-        self.content.counts.add(float(len(value)))
-        return len(value)
+            worth = [each.number for _, each in column if each.kind in ("amount", "number")]
+            if len(worth) == len(column) and not _COUNTS.search(name.lower()):
+                totals.append((name, Value("amount", "", 0, (sum(worth),))))
+        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value("number", "", 0, (float(len(value)),)))]
 
     def _group(self, members: Iterable[tuple[str, Value]]) -> None:
         """Notes which numbers belong together."""
         worth: set[float] = set()
         counts: set[float] = set()
         for key, value in members:
-            if value.kind not in (AMOUNT, NUMBER, PERCENTAGE, DURATION) or not value.number:
+            if value.kind not in ("amount", "number", "percentage", "duration") or not value.number:
                 continue
-            number, name = value.number, key.lower()
-            is_count = _COUNTS.search(name) is not None and _WORTH.search(name) is None
-            is_count = is_count or value.kind in (PERCENTAGE, DURATION) or (value.kind == NUMBER and is_small(number))
-            (counts if is_count and value.kind != AMOUNT else worth).add(number)
-        if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.content.groups) < _MOST_GROUPS:
-            self.content.groups.append(Group(frozenset(worth), frozenset(counts)))
+            name = key.lower()
+            is_count = value.kind != "amount" and (
+                value.kind in ("percentage", "duration")
+                or (value.kind == "number" and is_small(value.number))
+                or (_COUNTS.search(name) is not None and _WORTH.search(name) is None)
+            )
+            (counts if is_count else worth).add(value.number)
+        if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.groups) < _MOST_GROUPS:
+            self.groups.append(Group(frozenset(worth), frozenset(counts)))
+
+
+def form(value: Value) -> str:
+    """Returns the kind of a value, of an identifier its form: whether it is letters before digits or a mixture, and how
+    long it is."""
+    if value.kind != "identifier":
+        return value.kind
+    key = str(value.keys[0])
+    runs = _RUN.findall(key)
+    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
 
 
 def is_small(number: float) -> bool:
@@ -298,40 +263,33 @@ class _Kept:
             if content is not None:
                 self._contents.move_to_end(key)
                 return content
-        content = _Reader().read(value)
+        content = Content(value)
         with self._lock:
             if key not in self._contents:
                 self._contents[key] = content
-                self._values += _size(content)
+                self._values += content.size
             while self._values > _MOST_KEPT and len(self._contents) > 1:
-                self._values -= _size(self._contents.popitem(last=False)[1])
+                self._values -= self._contents.popitem(last=False)[1].size
         return content
-
-
-def _size(content: Content) -> int:
-    return 8 + len(content.keys) + len(content.units) + 2 * len(content.groups) + len(content.text) // 100
 
 
 _kept = _Kept()
 
 
-@dataclass(slots=True)
+@dataclass
 class Source:
     """A text or JSON value that the agent had from ``at`` on (:func:`moment`), as ``raw`` text. It is read when a value
     is looked for that does not stand in it to the letter."""
 
-    who: str
+    who: Whose
     at: int
     raw: str
     value: Any
-    _content: Content | None = None
 
-    @property
+    @cached_property
     def content(self) -> Content:
         """What it holds."""
-        if self._content is None:
-            self._content = _kept.read(self.raw, self.value)
-        return self._content
+        return _kept.read(self.raw, self.value)
 
 
 @dataclass(slots=True)
@@ -341,14 +299,14 @@ class Known:
     sources: list[Source] = field(default_factory=list)
     own: dict[str, int] = field(default_factory=dict)
     cut: bool = False
-    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _seen: set[tuple[Whose, str]] = field(default_factory=set)
     _chars: int = 0
 
-    def add(self, who: str, at: int, value: Any) -> None:
+    def add(self, who: Whose, at: int, value: Any) -> None:
         """Adds a text or JSON value, unless it is there already. Called in order of time."""
         if value is None or value == "" or value == []:
             return
-        if who == TOLD:
+        if who == "told":
             if isinstance(value, str):
                 self.own.setdefault(value, at)
             return
@@ -365,21 +323,18 @@ class Known:
     def verbatim(self, value: Value, at: int) -> bool:
         """Returns whether a value stands in the evidence to the letter, and not within a longer one: most do, and to
         see that takes no reading. A short number may be anything."""
-        wanted = value.text
-        if value.kind in (AMOUNT, PERCENTAGE) or (value.kind == NUMBER and not value.unit):
-            match = _PLAIN_NUMBER.search(wanted)
-            wanted = match[0] if match is not None and not wanted[match.end() : match.end() + 1].isalnum() else ""
-            if sum(map(str.isdigit, wanted)) < (_LEAST_DIGITS if value.kind == AMOUNT else 2):
+        wanted = [value.text]
+        if value.kind in ("amount", "percentage") or (value.kind == "number" and not value.unit):
+            match = _PLAIN_NUMBER.search(value.text)
+            if match is None or value.text[match.end() : match.end() + 1].isalnum():  # 12k
                 return False
-            plain = f"{value.number:.12g}" if value.keys[0] == value.number else wanted
-            if plain != wanted and len(plain) > 2 and self._has_text(plain, at):
-                return True
-        elif len(wanted) < _LEAST_LETTERS:
+            if sum(map(str.isdigit, match[0])) < (_LEAST_DIGITS if value.kind == "amount" else 2):
+                return False
+            plain = f"{value.number:.12g}"
+            wanted = [match[0], *([plain] if plain != match[0] and len(plain) > 2 else [])]
+        elif len(value.text) < _LEAST_LETTERS:
             return False
-        return self._has_text(wanted, at)
-
-    def _has_text(self, wanted: str, at: int) -> bool:
-        return any(source.at <= at and _stands(wanted, source.raw) for source in self.sources)
+        return any(source.at <= at and _stands(text, source.raw) for source in self.sources for text in wanted)
 
     def by(self, at: int) -> Iterator[Content]:
         """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""
@@ -409,67 +364,31 @@ class Known:
 def _stands(wanted: str, text: str) -> bool:
     place = text.find(wanted)
     while place >= 0:
-        if _free(text, place - 1, -1) and _free(text, place + len(wanted), 1):
+        end = place + len(wanted)
+        if _WITHIN.search(f"{text[max(0, place - 2) : place]}\0{text[end : end + 2]}") is None:
             return True
         place = text.find(wanted, place + 1)
     return False
 
 
-def _free(text: str, place: int, step: int) -> bool:
-    """Returns whether a value may end here: no letter, no digit, and no sign between two digits is next to it."""
-    if not 0 <= place < len(text):
-        return True
-    sign = text[place]
-    if sign.isalnum() or sign in "_%°":
-        return False
-    beyond = place + step
-    return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()
-
-
-_FAMILIES = tuple(
-    frozenset(units.split())
-    for units in (
-        "f c",
-        "mph km/h kmh",
-        "km mile m ft",
-        "kg lb g",
-        "kb mb gb tb",
-        "day week month year hour minute second",
-    )
-)
-
-
 def _fits(unit: str, other: str, money: bool) -> bool:
+    """Returns whether a number of evidence in the unit ``other`` may be one that is stated in ``unit``."""
     if unit == other or not other:
         return True
-    if money or other in ("$", "¥") or other.isupper():
-        return not unit and (other in ("$", "¥") or other.isupper())
-    return not unit or not any(unit in family and other in family for family in _FAMILIES)
+    is_currency = other in ("$", "¥") or other.isupper()
+    if money or is_currency:
+        return not unit and is_currency
+    return not unit or other not in SIZES_WITH.get(unit, ())
 
 
-def moment(at_ns: int, who: str = RESULT) -> int:
+def moment(at_ns: int, who: Whose = "result") -> int:
     """Converts a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
-    return 2 * at_ns + (who == CALL)
+    return 2 * at_ns + (who == "call")
 
 
-def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
+def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
-    dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
-    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
-    dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
-    dated.extend((0, INSTRUCTIONS, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
-    seen: set[int] = set()
-    shown: tuple[Message, ...] = ()
-    for span in trace.spans:
-        dated.extend(_of_span(span))
-        if span.input and span.kind is not Kind.TOOL:
-            begin = len(shown) if span.input[: len(shown)] == shown else 0
-            dated.extend(_of_messages(span.input, begin, span.start_ns, seen))
-            shown = span.input
-    for call in trace.tool_calls:
-        dated.append((call.start_ns, CALL, call.arguments))
-        if call.has_result:
-            dated.append((call.end_ns, RESULT, call.result))
+    dated = [*held(trace), *shown(trace)]
     dated.sort(key=lambda each: moment(each[0], each[1]))
     found = Known()
     for who, value in earlier:
@@ -477,38 +396,3 @@ def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Known:
     for at, who, value in dated:
         found.add(who, moment(at, who), value)
     return found
-
-
-def _of_span(span: Span) -> Iterator[tuple[int, str, Any]]:
-    if span.system:
-        yield 0, INSTRUCTIONS, span.system
-    if span.documents:
-        yield span.end_ns, RESULT, list(span.documents)
-    if span.kind is Kind.RETRIEVAL and span.result is not None:
-        yield span.end_ns, RESULT, span.result.value
-    for value in span.attributes.values():
-        yield 0, INSTRUCTIONS, value
-
-
-def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
-    """Yields what messages from ``begin`` on hold; the agent's own only before the last user's: the others are what
-    this trace says."""
-    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
-    for index in range(begin, len(messages)):
-        message = messages[index]
-        if id(message) not in seen and (message.role != "assistant" or index < last):
-            seen.add(id(message))
-            yield from _of_message(message, at)
-
-
-def _of_message(message: Message, at: int) -> Iterator[tuple[int, str, Any]]:
-    who = {"user": USER, "tool": RESULT, "assistant": TOLD}.get(message.role, INSTRUCTIONS)
-    for part in message.parts:
-        if isinstance(part, Text):
-            yield at, who, part.text
-        elif isinstance(part, ToolResponse):
-            yield at, RESULT, part.result
-        elif isinstance(part, OtherPart):
-            yield at, INSTRUCTIONS if who == TOLD else who, part.value
-        elif not isinstance(part, Reasoning) and message.role == "assistant":
-            yield at, CALL, getattr(part, "arguments", None)

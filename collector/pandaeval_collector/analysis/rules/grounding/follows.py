@@ -5,36 +5,27 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
-from itertools import combinations, pairwise
-from urllib.parse import unquote
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import accumulate, chain, islice, pairwise
 
-from pandaeval_collector.analysis.rules.grounding.before import USER
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
-from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Group, Known, is_small
-from pandaeval_collector.analysis.rules.grounding.values import (
-    AMOUNT,
-    IDENTIFIER,
-    NUMBER,
-    PERCENTAGE,
-    TIME,
-    Value,
-    fold,
-    scan,
-    squeezed,
-)
+from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, SIZES_WITH, Content, Group, Known, is_small
+from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, ordinal, scan
 
 MOST_STEPS = 40_000
 """Numbers that the claims of one trace are compared with by arithmetic. Claims beyond stay open."""
-_CLOSE = 1e-6
-_URL_SIGNS = re.compile(r"[/?=&#,; ]")
-_RANGE = re.compile(
-    r"(?<![\w:.])(\d{1,2})(?::\d\d)? ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?(\d{1,2})(?![\w:]|\.\d)"
+_CLOSE, _CENT = 1e-6, 0.005
+SPAN_OF_TIME = re.compile(
+    r"(?<![\w:.])(from |von |de |da )?(\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
+    r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
 )
+"""Hours without a sign of their own: 9 to 17."""
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
-_MOST_OWN = 12
-"""Amounts of an answer of which any two may be added."""
+_MOST_OWN, _MOST_PAIRED = 40, 12
+"""Amounts of an answer of which those in a row, and any two, may be added."""
+_MOST_TIMES = 400
 _LONGEST_SPAN = 31
 """Days between two that a user names, within which every day is meant."""
 _DAYS = re.compile(r"\b(\d{1,3}|[^\W\d_]{2,9})[ -](day|night|week)s?\b", re.IGNORECASE)
@@ -43,31 +34,9 @@ _LEFT = re.compile(
 )
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 """Indexed by the days since the year 1, modulo 7."""
-_CONVERSIONS = {
-    ("f", "c"): (5 / 9, -160 / 9),
-    ("c", "f"): (1.8, 32.0),
-    ("mile", "km"): (1.60934, 0.0),
-    ("km", "mile"): (0.621371, 0.0),
-    ("mph", "km/h"): (1.60934, 0.0),
-    ("km/h", "mph"): (0.621371, 0.0),
-    ("lb", "kg"): (0.453592, 0.0),
-    ("kg", "lb"): (2.20462, 0.0),
-    ("ft", "m"): (0.3048, 0.0),
-    ("m", "ft"): (3.28084, 0.0),
-}
-"""From the unit of the evidence to the one of the claim: factor and offset."""
-_FACTORS = (1000.0, 1024.0, 1e6, 1024.0**2, 1e9, 60.0, 24.0, 7.0, 12.0)
-_SCALED = frozenset({"kb", "mb", "gb", "tb", "day", "week", "month", "year", "second", "g", "kg", "m", "km"})
-_ZONES = {
-    zone: float(hours)
-    for words in (
-        "0 UTC GMT", "1 BST CET", "2 CEST EET", "3 MSK", "5.5 IST", "8 SGT HKT", "9 JST KST", "10 AEST", "11 AEDT",
-        "12 NZST", "13 NZDT", "-4 EDT", "-5 EST ET CDT", "-6 CST CT MDT", "-7 MST MT PDT", "-8 PST PT", "-10 HST",
-    )
-    for hours, *zones in [words.split()]
-    for zone in zones
-}  # fmt: skip
-_ZONE = re.compile(rf"\b({'|'.join(_ZONES)})\b|\d:\d\d(?::\d\d(?:\.\d+)?)?(?:(Z)\b|([+-]\d\d):?(\d\d)\b)")
+_ZONE = re.compile(r"\b(?:UTC|GMT|[ECMPAH][SD]?T|A[CEW][SD]T|[BIJK]ST|[CE]ES?T|NZ[SD]T|SGT|HKT|MSK)\b")
+_ZONES_APART = frozenset(30.0 * halves for halves in range(1, 48))
+"""Minutes that two time zones may lie apart."""
 _DAY = 1440.0
 
 
@@ -76,10 +45,8 @@ class Follows:
 
     def __init__(self, had: Known, start_ns: int) -> None:
         self._had = had
-        self._start_ns = start_ns
+        self._today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
         self._left = MOST_STEPS
-        self._counts: frozenset[float] | None = None
-        self._apart: set[float] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -92,57 +59,64 @@ class Follows:
         if self._had.verbatim(value, at):
             return True
         match value.kind:
-            case "identifier" | "address":
-                return self._named(value, at)
-            case "url":
-                return self._named(value, at) or self._put_together(claim)
+            case "identifier" | "address" | "url":
+                numbers = [key for key in value.keys if isinstance(key, float)]
+                return self._had.has_key(str(value.keys[0]), at) or any(self._had.near(n, 0.0, at) for n in numbers)
             case "date":
                 return self._dated(claim)
             case "time":
                 return self._timed(claim)
             case "duration":
                 return self._lasts(value, at)
-        return self._rounded(value, at) or (value.kind == NUMBER and self._by_the_way(claim))
+        return self._rounded(value, at) or (value.kind == "number" and self._by_the_way(claim))
 
     def derived(self, claim: Claim, settled: Sequence[Claim]) -> bool:
-        """Returns whether a number follows by one step from numbers that belong together, or from grounded ones of the
-        same answer, ``settled``."""
-        value = claim.value
-        if value.kind not in (AMOUNT, NUMBER, PERCENTAGE) or (value.kind == NUMBER and value.unit):
+        """Returns whether a number follows by one step from numbers that belong together, from grounded ones of the
+        same answer, ``settled``, or from a known amount by one of those or by a count that the user or the sentence
+        names."""
+        value, at = claim.value, claim.at
+        if value.kind not in ("amount", "number", "percentage") or (value.kind == "number" and value.unit):
             return False
-        near = sorted((each for each in settled if each.span_id == claim.span_id), key=lambda each: each.value.start)
-        own = [each.value.number for each in near if each.value.kind != IDENTIFIER][:40]
-        return any(
-            any(_by_one_step(number, value, group) for group in self._groups(claim))
-            or self._times_a_count(number, value, claim)
-            or _from_own(number, value, own)
-            or self._from_balance(number, claim, own)
-            for number in value.keys
-            if isinstance(number, float) and number
-        )
+        own: list[float] = []
+        if value.kind == "amount":
+            same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind != "identifier"]
+            own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
+        beside = Group(frozenset(own[:_MOST_PAIRED]), frozenset())
+        for number in value.keys:
+            if not isinstance(number, float) or not number:
+                continue
+            if any(_by_one_step(number, value, group) for group in chain(self._groups(at), [beside])):
+                return True
+            if value.kind != "amount":
+                continue
+            in_a_row = (total for first in range(len(own)) for total in islice(accumulate(own[first:]), 1, None))
+            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in in_a_row):
+                return True
+            counts = self._counts | {each.number for each in scan(claim.sentence) if each.kind == "number"}
+            wholes = [number / count for count in counts if count > 1 and is_small(count)]
+            wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
+            if any(self._had.near(whole, _CENT, at, value.unit, True) for whole in wholes):
+                return True
+        return False
 
-    def _named(self, value: Value, at: int) -> bool:
-        key = str(value.keys[0])
-        if self._had.has_key(key, at) or any(isinstance(k, float) and self._had.near(k, 0.0, at) for k in value.keys):
-            return True
-        return key.isdigit() and any(key in content.tails for content in self._had.by(at))
+    @cached_property
+    def _counts(self) -> set[float]:
+        """The numbers that users said, also in words."""
+        return {number for content in self._of_users() for number in content.units}
 
-    def _put_together(self, claim: Claim) -> bool:
-        """Returns whether a URL has a known host and parts whose digits are known, in any format."""
-        host, _, path = fold(unquote(claim.value.text)).partition("://")[2].partition("/")
-        label = max(host.removeprefix("www.").split(".")[:-1], key=len, default=host)
-        if not any(self._had.has_key(squeezed(each), claim.at) for each in (host, label)):
-            return False
-        parts = [part for part in _URL_SIGNS.split(path) if any(map(str.isdigit, part))]
-        return all(
-            self._had.has_key(squeezed(part), claim.at)
-            or all(self.stands(Claim(each, claim.at, "", part, part)) for each in scan(part))
-            for part in parts
-        )
+    def _of_users(self) -> list[Content]:
+        return [source.content for source in self._had.sources if source.who == "user"]
+
+    def _groups(self, at: int) -> Iterator[Group]:
+        for content in self._had.by(at):
+            self._left -= 1 + sum(len(group.worth) for group in content.groups)
+            if self._left <= 0:
+                return
+            yield from content.groups
 
     def _rounded(self, value: Value, at: int) -> bool:
-        """Returns whether a known number rounds, or is cut, to this one, or is it in another unit."""
-        money = value.kind == AMOUNT
+        """Returns whether a known number rounds, or is cut, to this one, as it is, in cents or in another unit."""
+        money = value.kind == "amount"
         for number in value.keys:
             if not isinstance(number, float):
                 continue
@@ -151,171 +125,103 @@ class Follows:
                 return True
             if self._had.near(number + half, max(half - _CLOSE, 0.0), at, value.unit, money):
                 return True
-            if money and self._had.near(number * 100, half * 100, at, value.unit, money) and number != int(number):
-                return True  # in cents
-            if value.unit in _SCALED and any(
-                self._had.near(number * factor, half * factor + _CLOSE, at)
-                or self._had.near(number / factor, half / factor + _CLOSE, at)
-                for factor in _FACTORS
-            ):
+            if money and number != int(number) and self._had.near(number * 100, half * 100, at, value.unit, money):
                 return True
-            for (unit, other), (factor, offset) in _CONVERSIONS.items():
-                if other == value.unit:
-                    source = (number - offset) / factor
-                    if self._had.near(source, (max(half, 0.5) + _CLOSE) / factor, at, unit):
-                        return True
+            for unit, size in (sizes := SIZES_WITH.get(value.unit, {})).items():
+                factor = sizes[value.unit] / size
+                zero = {("c", "f"): 32.0, ("f", "c"): -160 / 9}.get((value.unit, unit), 0.0)
+                if self._had.near(number * factor + zero, (half + _CLOSE) * factor, at, unit):
+                    return True
         return False
 
     def _by_the_way(self, claim: Claim) -> bool:
-        """Returns whether a number is the year of a known date or the next one, the digits at the end of an identifier,
-        or an hour of a span of time (9 to 17)."""
+        """Returns whether a number is the end of an identifier, or an hour of a span of time (9 to 17)."""
         value, at = claim.value, claim.at
-        number = value.number
-        if 1900 <= number <= 2100 and any(
-            0 <= number - day // 10000 <= 1 for content in self._had.by(at) for day in content.days
-        ):
+        if value.text.isdigit() and len(value.text) >= 3 and self._had.has_key(value.text, at):
             return True
-        if any(number in content.counts for content in self._had.by(at)):
-            return True
-        if value.text.isdigit() and len(value.text) >= 3 and self._named(Value(IDENTIFIER, "", 0, (value.text,)), at):
-            return True
-        if is_small(number) and number <= 24 and _RANGE.search(claim.text, max(0, value.start - 12), value.end + 12):
-            return any(number * 60 % _DAY in content.times for content in self._had.by(at))
-        return False
+        if value.number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
+            return False
+        return any(value.number * 60 % _DAY in content.times for content in self._had.by(at))
 
     def _dated(self, claim: Claim) -> bool:
-        """Returns whether a day is known, with or without its year, lies as many days as the user said from a known
-        one, between two known ones, at most a week after the run, or is the next day of its name (Sunday) after a day
-        that a result names."""
-        if any(day in content.days for content in self._had.by(claim.at) for day in claim.value.keys):
+        """Returns whether a day is known, with or without its year, or by its number in a known month; or lies as many
+        days as the user said from a known one, between two that the user named, about the run, or is the next day of
+        its name (Sunday) after a known one."""
+        wanted = {day for day in claim.value.keys if isinstance(day, float)}
+        if any(wanted & content.days for content in self._had.by(claim.at)):
             return True
         had = list(self._had.by(claim.at))
-        days = set().union(*(content.days for content in had)) if had else set()
-        wanted = [day for day in claim.value.keys if isinstance(day, float)]
-        if any(day in days or (day < 10000 and any(each % 10000 == day for each in days)) for day in wanted):
-            return True
-        if any(day % 10000 in days for day in wanted):
-            return True
-        months, ordinals = {day % 10000 // 100 for day in days}, set().union(*(content.ordinals for content in had))
-        if any(day % 100 in ordinals and day % 10000 // 100 in months for day in wanted):
-            return True
-        today = datetime.fromtimestamp(self._start_ns / 1e9, UTC).date()
-        years = {today.year, *sorted(int(each) // 10000 for each in days if each >= 10000)[-1:]}
-        full = _with_years(wanted, years)
-        anchors = [each for each in map(_ordinal, days) if each is not None]
-        steps = self._days_apart()
-        spans = [
-            (min(said), max(said))
-            for source in self._had.sources
-            if source.who == USER
-            and (said := [each for each in map(_ordinal, _with_years(source.content.days, years)) if each])
-            if max(said) - min(said) <= _LONGEST_SPAN
-        ]
-        for day in map(_ordinal, full):
-            if day is None:
-                continue
-            if -1 <= day - today.toordinal() <= 7 or any(first <= day <= last for first, last in spans):
+        days = set().union(*(content.days for content in had))
+        of_any_year, months = {day % 10000 for day in days}, {day % 10000 // 100 for day in days}
+        for day in wanted:
+            if day % 10000 in days or (day < 10000 and day in of_any_year):
                 return True
-            if any(abs(day - anchor) in steps for anchor in (*anchors, today.toordinal())):
+            if day % 10000 // 100 in months and any(ORDINAL in content.units.get(day % 100, ()) for content in had):
                 return True
-            if _WEEKDAYS[day % 7] in claim.sentence.casefold() and any(0 < day - anchor < 7 for anchor in anchors):
-                return True
-        return False
+        today = self._today.toordinal()
+        years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
+        anchors = [*_ordinals(days, years=()), today]
+        steps = {1.0}
+        windows = [(today - 1, today + 7)]
+        for content in self._of_users():
+            for match in _DAYS.finditer(content.text[:20_000]):
+                number = float(match[1]) if match[1].isdigit() else NUMBER_OF.get(match[1].casefold(), 1.0)
+                steps.add(number * (7 if match[2][0] in "wW" else 1))
+            named = _ordinals(content.days, years)
+            if named and max(named) - min(named) <= _LONGEST_SPAN:
+                windows.append((min(named), max(named)))
+        sentence = claim.sentence.casefold()
+        return any(
+            any(first <= day <= last for first, last in windows)
+            or any(abs(day - anchor) in steps for anchor in anchors)
+            or (_WEEKDAYS[day % 7] in sentence and any(0 < day - anchor < 7 for anchor in anchors))
+            for day in _ordinals(wanted, years)
+        )
 
     def _timed(self, claim: Claim) -> bool:
-        """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or is one in
-        another time zone."""
-        value = claim.value
-        wanted = [each for each in value.keys if isinstance(each, float)]
-        if any(each in content.times for content in self._had.by(claim.at) for each in wanted):
+        """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or may be one in
+        another time zone, where some zone is named."""
+        wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
+        if any(wanted & content.times for content in self._had.by(claim.at)):
             return True
         had = list(self._had.by(claim.at))
         if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
             return True
-        times = set().union(*(content.times for content in had)) if had else set()
-        lengths = set().union(*(content.durations for content in had)) if had else set()
-        self._left -= len(times)
-        if len(times) > 400 or self._left <= 0:
-            return False
-        apart = lengths | self._zones(claim.sentence)
-        beside = {
-            key for each in scan(claim.sentence) if each.kind == TIME and each.text != value.text for key in each.keys
-        }
-        zoned = self._zones(claim.sentence)
-        return any(
-            abs(each - other) % _DAY in apart or (_DAY - abs(each - other)) % _DAY in apart
-            for each in wanted
-            for other in times
-        ) or any((each - float(other)) % _DAY in zoned for each in wanted for other in beside)
-
-    def _zones(self, sentence: str) -> set[float]:
-        """Returns the minutes between the time zones that the sentence and the evidence name."""
-        if self._apart is None:
-            self._apart = set()
-            for source in self._had.sources:
-                if len(source.content.text) <= 20_000 and source.content.times:
-                    self._apart.update(_offsets(source.content.text))
-        offsets = self._apart | set(_offsets(sentence))
-        return {(one - other) % _DAY for one in offsets for other in offsets if one != other}
+        lengths = set().union(*(content.durations for content in had))
+        if _ZONE.search(claim.sentence) is not None:
+            lengths |= _ZONES_APART
+        return _apart(wanted, self._times(claim.at), lengths)
 
     def _lasts(self, value: Value, at: int) -> bool:
-        """Returns whether a duration is known in minutes, hours or days, or lies between two known times; 9 h may be a
-        time, too."""
+        """Returns whether a duration is known in any unit, or lies between two known times; 9 h may be a time, too."""
         length = value.number
         if any(length in content.durations or length in content.times for content in self._had.by(at)):
             return True
-        had = list(self._had.by(at))
-        if any(
-            self._had.near(each, _CLOSE, at, "minute") for each in (length, length / 60, length / _DAY, length * 60)
-        ):
-            return True
-        times = set().union(*(content.times for content in had)) if had else set()
+        return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
+
+    def _times(self, at: int) -> set[float]:
+        """Returns the known times, unless there are too many to compare."""
+        times = set().union(*(content.times for content in self._had.by(at)))
         self._left -= len(times)
-        return len(times) <= 400 and any((each + length) % _DAY in times for each in times)
+        return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
 
-    def _groups(self, claim: Claim) -> Iterator[Group]:
-        for content in self._had.by(claim.at):
-            self._left -= 1 + sum(len(group.worth) for group in content.groups)
-            if self._left <= 0:
-                return
-            yield from content.groups
 
-    def _days_apart(self) -> set[float]:
-        """Returns the numbers of days and weeks that users name, and one."""
-        apart = {1.0}
-        for source in self._had.sources:
-            for match in _DAYS.finditer(source.content.text[:20_000]) if source.who == USER else ():
-                number = float(match[1]) if match[1].isdigit() else NUMBER_OF.get(match[1].casefold(), 1.0)
-                apart.add(number * (7 if match[2][0] in "wW" else 1))
-        return apart
+def _apart(times: set[float], others: set[float], lengths: set[float]) -> bool:
+    """Returns whether one of the times lies one of the lengths from one of the others."""
+    return any((one - other) % _DAY in lengths or (other - one) % _DAY in lengths for one in times for other in others)
 
-    def _said(self) -> frozenset[float]:
-        """Returns the numbers that users said, also in words."""
-        if self._counts is None:
-            of_users = [source.content.units for source in self._had.sources if source.who == USER]
-            self._counts = frozenset(number for units in of_users for number in units if 0 < number < 400)
-        return self._counts
 
-    def _times_a_count(self, number: float, value: Value, claim: Claim) -> bool:
-        """Returns whether a known amount times a count that the user or the sentence names makes this one."""
-        if value.kind != AMOUNT:
-            return False
-        counts = {each for each in self._said() if is_small(each)}
-        counts |= {each.number for each in scan(claim.sentence) if each.kind == NUMBER and is_small(each.number)}
-        return any(self._had.near(number / count, 0.005, claim.at, value.unit, True) for count in counts if count > 1)
-
-    def _from_balance(self, number: float, claim: Claim, own: Sequence[float]) -> bool:
-        """Returns whether an amount is what is left of a known one without a grounded one of the same answer."""
-        if claim.value.kind != AMOUNT or not _LEFT.search(claim.sentence):
-            return False
-        return any(self._had.near(each + number, 0.005, claim.at, claim.value.unit, True) for each in own)
+def _ordinals(days: Iterable[float], years: Iterable[int]) -> list[int]:
+    """Returns the days since the year 1, of days without a year once for each of ``years``."""
+    full = [full for day in days for full in ([day] if day >= 10000 else [year * 10000 + day for year in years])]
+    return [day for day in map(ordinal, full) if day is not None]
 
 
 def _by_one_step(number: float, value: Value, group: Group) -> bool:
     """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
     multiplied by counts."""
-    tolerance = (0.005 if value.kind == AMOUNT or value.step >= 1 else value.step / 2) + _CLOSE
-    worth = sorted(group.worth if value.kind == AMOUNT else group.worth | group.counts)
+    tolerance = (_CENT if value.kind == "amount" or value.step >= 1 else value.step / 2) + _CLOSE
+    worth = sorted(group.worth if value.kind == "amount" else group.worth | group.counts)
     if len(worth) < 2 and not group.counts:
         return False
     if abs(sum(worth) - number) <= tolerance:
@@ -323,13 +229,13 @@ def _by_one_step(number: float, value: Value, group: Group) -> bool:
     for each in worth:
         if (number - each != each and _has(worth, number - each, tolerance)) or _has(worth, number + each, tolerance):
             return True
-        if value.kind == PERCENTAGE and any(
+        if value.kind == "percentage" and any(
             _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
         ):
             return True
         if (
-            value.kind == AMOUNT
+            value.kind == "amount"
             and len(worth) <= 8
             and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
         ):
@@ -337,12 +243,8 @@ def _by_one_step(number: float, value: Value, group: Group) -> bool:
     for count in group.counts:
         if count in (0.0, 1.0):
             continue
-        wanted = (
-            number / count,
-            number * count,
-            number * 100 / count,
-            number / (1 - count / 100) if count < 100 else 0.0,
-        )
+        before = number / (1 - count / 100) if count < 100 else 0.0
+        wanted = (number / count, number * count, number * 100 / count, before)
         if any(_has(worth, each, tolerance / count if each < number else tolerance) for each in wanted if each):
             return True
     return False
@@ -351,25 +253,6 @@ def _by_one_step(number: float, value: Value, group: Group) -> bool:
 def _has(ordered: Sequence[float], number: float, tolerance: float) -> bool:
     place = bisect_left(ordered, number - tolerance)
     return number > 0 and place < len(ordered) and ordered[place] <= number + tolerance
-
-
-def _from_own(number: float, value: Value, own: Sequence[float]) -> bool:
-    """Returns whether an amount is the sum of grounded ones of the same answer in a row, or the sum or
-    difference of two."""
-    if value.kind != AMOUNT:
-        return False
-    tolerance = max(0.005, value.step / 2) + _CLOSE
-    for first in range(len(own)):
-        total = own[first]
-        for each in own[first + 1 :]:
-            total += each
-            if abs(total - number) <= tolerance:
-                return True
-    some = own[:_MOST_OWN]
-    return any(
-        abs(one + other - number) <= tolerance or abs(abs(one - other) - number) <= tolerance
-        for one, other in combinations(some, 2)
-    )
 
 
 def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Value, bool]]:
@@ -386,7 +269,7 @@ def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Va
         if signs[0] == "=":
             if len(operands) > 1:
                 total = _total([(sign, each.number) for sign, each in operands])
-                tolerance = max(value.step / 2, 0.005) + abs(total) * 1e-9
+                tolerance = max(value.step / 2, _CENT) + abs(total) * 1e-9
                 holds = any(abs(abs(total) - float(key)) <= tolerance for key in value.keys)
                 yield [each for _, each in operands], value, holds
             operands = [("+", value)]
@@ -405,25 +288,3 @@ def _total(operands: Iterable[tuple[str, float]]) -> float:
         else:
             terms.append(-number if sign == "-" else number)
     return sum(terms)
-
-
-def _with_years(days: Iterable[float], years: Iterable[int]) -> list[float]:
-    """Returns the days, those without a year once for each of ``years``."""
-    return [each for day in days for each in ([day] if day >= 10000 else [year * 10000 + day for year in years])]
-
-
-def _ordinal(day: float) -> int | None:
-    """Returns the days since the year 1; ``None`` without a year."""
-    year, rest = divmod(int(day), 10000)
-    try:
-        return date(year, rest // 100, rest % 100).toordinal()
-    except ValueError:
-        return None
-
-
-def _offsets(text: str) -> Iterator[float]:
-    for match in _ZONE.finditer(text):
-        if match[3]:
-            yield int(match[3]) * 60.0 + int(match[4]) * (-1 if match[3][0] == "-" else 1)
-        else:
-            yield _ZONES[match[1] or "UTC"] * 60.0

@@ -10,23 +10,23 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-IDENTIFIER, AMOUNT, NUMBER, PERCENTAGE = "identifier", "amount", "number", "percentage"
+Kind = Literal["identifier", "amount", "number", "percentage", "date", "time", "duration", "address", "url"]
 ORDINAL = "th"
 """The unit of a number that numbers something: 3rd."""
-DATE, TIME, DURATION, ADDRESS, URL = "date", "time", "duration", "address", "url"
 
 
 @dataclass(slots=True)
 class Value:
     """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
     likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number,
-    the currency of an amount; ``""``: none is named."""
+    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number
+    or duration, the currency of an amount; ``""``: none is named."""
 
-    kind: str
+    kind: Kind
     text: str
     start: int
     keys: tuple[float | str, ...]
@@ -37,6 +37,11 @@ class Value:
     def end(self) -> int:
         """The position behind the value."""
         return self.start + len(self.text)
+
+    @property
+    def sign(self) -> tuple[str, float | str]:
+        """What it is: its kind and likeliest reading."""
+        return self.kind, self.keys[0]
 
     @property
     def number(self) -> float:
@@ -133,15 +138,17 @@ def _dates(text: str) -> tuple[float, ...]:
     else:
         year = numbers[2] if numbers[2] > 99 else 2000 + numbers[2]
         found = [(year, numbers[1], numbers[0]), (year, numbers[0], numbers[1])]
-    return tuple(dict.fromkeys(float(y * 10000 + m * 100 + d) for y, m, d in found if _is_day(y or 2024, m, d)))
+    days = dict.fromkeys(float(year * 10000 + month * 100 + day) for year, month, day in found)
+    return tuple(day for day in days if ordinal(day if day >= 10000 else 2024_0000 + day) is not None)
 
 
-def _is_day(year: int, month: int, day: int) -> bool:
+def ordinal(day: float) -> int | None:
+    """Returns the days since the year 1; ``None`` for no day, or one without a year."""
+    year, rest = divmod(int(day), 10000)
     try:
-        date(year, month, day)
+        return date(year, rest // 100, rest % 100).toordinal()
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _times(text: str) -> tuple[float, ...]:
@@ -172,41 +179,40 @@ def _duration(text: str) -> float:
 
 # Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "tausend", "mille", "mil", "тыс", "千"), 1e3),
-    **dict.fromkeys(("万", "萬", "만"), 1e4),
-    **dict.fromkeys(("lakh", "lakhs"), 1e5),
-    **dict.fromkeys(("m", "mn", "mio", "million", "millions", "millionen", "millones", "млн"), 1e6),
-    **dict.fromkeys(("crore", "crores"), 1e7),
-    **dict.fromkeys(("亿", "億", "억"), 1e8),
-    **dict.fromkeys(("b", "bn", "billion", "billions", "milliarden", "mrd", "milliards", "млрд"), 1e9),
-    **dict.fromkeys(("tn", "trillion", "trillions", "billionen", "biljoen", "трлн", "万亿", "兆", "조"), 1e12),
-}
+    word: size
+    for size, words in {
+        1e3: "k thousand tausend mille mil тыс 千", 1e4: "万 萬 만", 1e5: "lakh lakhs", 1e7: "crore crores",
+        1e6: "m mn mio million millions millionen millones млн", 1e8: "亿 億 억",
+        1e9: "b bn billion billions milliarden mrd milliards млрд",
+        1e12: "tn trillion trillions billionen biljoen трлн 万亿 兆 조",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
 _LONG_SCALES = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_SIGNS = {"$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₫": "VND",
-          "฿": "THB", "₴": "UAH", "₪": "ILS"}  # fmt: skip
+_SIGNS = "$€£¥₹₩₽₺₫฿₴₪"
 _CODES = (
     "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
 )
-_SIGN = rf"(?:R\$|US\$|[{''.join(_SIGNS)}])"
+_SIGN = rf"(?:R\$|US\$|[{_SIGNS}])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
 _CURRENCY = re.compile(rf"\b(?:{_CODES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
-_DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
 _CURRENCY_OF = {
-    **dict.fromkeys(("euro", "euros"), "EUR"),
-    **dict.fromkeys(("pound", "pounds"), "GBP"),
-    **dict.fromkeys(("yen", "yuan", "jpy", "cny", "rmb", "円", "元"), "¥"),
-    **dict.fromkeys(("rupee", "rupees"), "INR"),
-    "원": "KRW",
-}
+    spelling: currency
+    for currency, spellings in {
+        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
+        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
+        "THB": "฿", "UAH": "₴", "ILS": "₪",
+    }.items()
+    for spelling in spellings.split()
+}  # fmt: skip
 _SHORT_UNITS = (
     r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
@@ -232,22 +238,21 @@ def readings(text: str) -> tuple[tuple[float, ...], float]:
 def _spellings(plain: str) -> list[str]:
     """Returns the number with a decimal point, without separators of groups; two where it may be both."""
     commas, points = plain.count(","), plain.count(".")
-    if not commas and not points:
-        return [plain]
     if commas and points:
         decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
         if plain.count(decimal) > 1:
             return []
         return [plain.replace("." if decimal == "," else ",", "").replace(",", ".")]
-    sign = "," if commas else "."
-    head, *groups = plain.split(sign)
+    head, *groups = plain.split("," if commas else ".")
+    if not groups:
+        return [plain]
     grouped = len(head) <= 3 and all(len(each) in (2, 3) for each in groups) and len(groups[-1]) == 3
     if len(groups) > 1:
         return ["".join((head, *groups))] if grouped else []
-    decimal_reading = f"{head}.{groups[0]}"
-    if grouped and head != "0":
-        return [head + groups[0], decimal_reading] if sign == "," else [decimal_reading, head + groups[0]]
-    return [decimal_reading]
+    as_decimal, as_group = f"{head}.{groups[0]}", head + groups[0]
+    if not grouped or head == "0":
+        return [as_decimal]
+    return [as_group, as_decimal] if commas else [as_decimal, as_group]
 
 
 _ALTERNATIVES = {
@@ -267,7 +272,7 @@ _ALTERNATIVES = {
 _VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()))
 _ADDRESSES = lazily(
     r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
-    r"|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
+    r"|(?P<address>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
     0,
 )
 _TECHNICAL = (
@@ -289,7 +294,8 @@ _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|"), *_PARTS_OF_DAY])
+_BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
+_WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number."""
 
@@ -297,44 +303,33 @@ _LONG = 6
 def scan(text: str) -> list[Value]:
     """Returns the values of a folded text in order; single digits are among the numbers."""
     found: list[Value] = []
-    done = 0
     if "@" in text or "://" in text or "www." in text:
-        for match in _ADDRESSES.finditer(text):
-            _scan_into(text, done, match.start(), found)
-            written = match[0].rstrip(".,;:!?*_")
-            found.append(
-                Value(URL if match.lastgroup == "url" else ADDRESS, written, match.start(), (squeezed(written),))
-            )
-            done = match.end()
-    _scan_into(text, done, len(text), found)
-    return found
-
-
-def _scan_into(text: str, done: int, stop: int, found: list[Value]) -> None:
-    """Adds the values between two positions of a text to ``found``."""
-    digit = _FIRST_DIGIT.search(text, done, stop)
+        for address in _ADDRESSES.finditer(text):
+            written = address[0].rstrip(".,;:!?*_")
+            kind: Kind = "url" if address.lastgroup == "url" else "address"
+            found.append(Value(kind, written, address.start(), (squeezed(written),)))
+        text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
+    done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
-        end = _end_of_mark(text, done, at)
-        match = _match(text, done, at) if not end else None
-        if match is not None:
-            value = _read(match.lastgroup or "", match[0], match.start())
+        done = _end_of_mark(text, done, at)
+        if done <= at:
+            match = _match(text, done, at)
+            value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
             if value is not None:
                 found.append(value)
-            end = max(match.end(), at + 1)
-        elif not end:
-            run = _DIGITS.match(text, at)
-            end = run.end() if run else at + 1
-        done = end
-        digit = _FIRST_DIGIT.search(text, done, stop)
+            run = match or _DIGITS.match(text, at)
+            done = max(run.end(), at + 1) if run is not None else at + 1
+        digit = _FIRST_DIGIT.search(text, done)
+    return sorted(found, key=lambda value: value.start)
 
 
 def _end_of_mark(text: str, done: int, at: int) -> int:
-    """Returns where the number of a list's item ends, which is no value; 0 for another number."""
+    """Returns where the number of a list's item ends, which is no value; ``done`` for another number."""
     mark = _LIST_MARK.match(text, at)
     if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
-        return 0
-    return 0 if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
+        return done
+    return done if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
@@ -352,62 +347,46 @@ def _match(text: str, done: int, at: int) -> re.Match[str] | None:
 def _prefixed(text: str, done: int, start: int) -> int:
     """Returns where a month, a currency, a part of the day or a sign before this place begins, or the place."""
     end = start - 1 if start > done and text[start - 1] in " -" else start
-    begin = end
-    while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
-        begin -= 1
-    if text[begin:end].rstrip(".").casefold() in _BEFORE:
-        return begin
-    if text[begin:end].isascii():
-        begin = end
-    while begin < end and text[begin:end] not in _BEFORE:  # 合計午後3時: only the end of the letters counts
-        begin += 1
-    if begin == end and end > done and (text[end - 1] in _SIGNS or text[end - 1] in "+("):
-        begin = end - 1
-        while begin > done and text[begin - 1] in "RUS":
-            begin -= 1
-    return begin if begin < end else start
+    match = _BEFORE.search(text, max(done, end - _LONGEST_PREFIX), end)
+    if match is None or (match[1] and match[1].casefold() not in _WORDS_BEFORE):
+        return start
+    return match.start()
 
 
 def _read(kind: str, text: str, start: int) -> Value | None:
-    if kind == "date":
-        return Value(DATE, text, start, _dates(text)) if _dates(text) else None
-    if kind == "time":
-        return Value(TIME, text, start, _times(text)) if _times(text) else None
-    if kind == "duration":
-        return Value(DURATION, text, start, (_duration(text),))
-    if kind in ("uuid", "phone"):
-        return Value(IDENTIFIER, text, start, (squeezed(text),))
-    if kind == "identifier":
-        return Value(IDENTIFIER, text, start, (squeezed(text),)) if _names_something(text) else None
+    match kind:
+        case "date":
+            return Value("date", text, start, days) if (days := _dates(text)) else None
+        case "time":
+            return Value("time", text, start, times) if (times := _times(text)) else None
+        case "duration":
+            return Value("duration", text, start, (_duration(text),), 1.0, "minute")
+        case "uuid" | "phone" | "identifier":
+            is_name = kind != "identifier" or _names_something(text)
+            return Value("identifier", text, start, (squeezed(text),)) if is_name else None
     first = _FIRST_DIGIT.search(text)
-    if kind == "skip" or first is None:
+    numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
+    if kind == "skip" or not numbers:
         return None
-    numbers, step = readings(text[first.start() :])
     if kind == "amount":
-        return Value(AMOUNT, text, start, numbers, step, currency(text)) if numbers else None
+        return Value("amount", text, start, numbers, step, currency(text))
     if kind == "percentage":
-        return Value(PERCENTAGE, text, start, numbers, step, "%") if numbers else None
+        return Value("percentage", text, start, numbers, step, "%")
     if kind == "measured":
         digits = _PARTS.match(text)
         unit = text[digits.end(1) :].strip(" -°").casefold() if digits else ""
         if unit in ("st", "nd", "rd", "th"):
-            return Value(NUMBER, text, start, numbers[:1], 1.0, ORDINAL)
-        if not numbers:
-            return None
-        return Value(NUMBER, text, start, numbers, step, unit.removesuffix("s") or unit)
+            return Value("number", text, start, numbers[:1], 1.0, ORDINAL)
+        return Value("number", text, start, numbers, step, unit.removesuffix("s") or unit)
     if text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
-        return Value(IDENTIFIER, text, start, (text, *numbers), step)
-    return Value(NUMBER, text, start, numbers, step) if numbers else None
+        return Value("identifier", text, start, (text, *numbers), step)
+    return Value("number", text, start, numbers, step)
 
 
 def currency(text: str) -> str:
     """Returns the currency that an amount names: a code, ``$`` for any dollar, ``¥`` for yen and yuan."""
-    for word in _CURRENCY.findall(text):
-        folded = word.casefold()
-        if "$" in word or folded in _DOLLARS:
-            return "$"
-        return _CURRENCY_OF.get(folded) or _SIGNS.get(word) or word.upper()
-    return ""
+    match = _CURRENCY.search(text)
+    return _CURRENCY_OF.get(match[0].casefold(), match[0].upper()) if match is not None else ""
 
 
 def _names_something(text: str) -> bool:
@@ -416,9 +395,3 @@ def _names_something(text: str) -> bool:
     if _CODE.match(text) is not None or (text.isupper() and text.isalnum() and len(text) >= 6 and digits >= 2):
         return True
     return digits >= 2 and _IDIOM.match(text) is None
-
-
-def shape(key: str) -> str:
-    """Returns the form of an identifier: whether it is letters before digits or a mixture, and how long it is."""
-    runs = _RUN.findall(key)
-    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"

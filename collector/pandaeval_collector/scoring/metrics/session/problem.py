@@ -27,23 +27,23 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         return None
     courses = [trace.course for trace in session.traces if trace.course is not None]
     if len(courses) < len(session.traces):
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, "an older version decided traces of it, and did not count them")
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, "traces of it were decided before anything was learned")
     return problem_score(learned, session_features(courses, [rule_scores(trace) for trace in session.traces]))
 
 
 def problem_score(learned: LearnedModel, row: Mapping[str, float]) -> Score:
     """Scores a unit with these features by a learned model."""
-    probability, reasons, evidence = learned.model.probability(row), learned.model.reasons(row), learned.evidence
+    probability, reasons = learned.model.probability(row), learned.model.reasons(row)
     metadata = {
         "problem_probability": round(probability, 4),
         "usual_probability": round(learned.model.rate, 4),
         "reasons": list(reasons),
         "learned": {
-            "version": learned.version,
+            "version": learned.model.version,
             "from": f"{learned.source} ({learned.metric})",
-            "labels": evidence.labels,
-            "auroc": str(evidence.auroc),
-            "auroc_at_equal_length": str(evidence.same_length),
+            "labels": learned.labels,
+            "auroc": str(learned.auroc),
+            "auroc_at_equal_length": str(learned.same_length),
         },
     }
     because = "; ".join(reasons) or "nothing speaks for one"

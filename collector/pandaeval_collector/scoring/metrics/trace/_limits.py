@@ -9,8 +9,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import ends_run
-from pandaeval_collector.analysis.rules.response_owning_up import owns_up
-from pandaeval_collector.analysis.rules.response_recovery import lost_at
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text

@@ -15,40 +15,230 @@ Ours: a run that crashed or stayed silent has nothing that the other metrics cou
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.rules.response import ASKS_ON, Ending, Unknown, response
+import re
+from collections.abc import Collection
+from enum import StrEnum
+
+from pandaeval_collector.analysis.rules._canonical import answered
+from pandaeval_collector.analysis.rules._failures import error_of, failed
+from pandaeval_collector.analysis.rules._verbs import computes, ends_run
+from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, lost_at, told, was_to_change
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.untrusted.foreign import plain_error
+from pandaeval_collector.base.untrusted.silence import is_control, says_something
 from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
-_WHY = {
-    Unknown.INCOMPLETE: Why.INCOMPLETE_TRACE,
-    Unknown.NOT_CAPTURED: Why.NO_CONTENT,
-    Unknown.UNDECIDED: Why.INSUFFICIENT_EVIDENCE,
-}
+HONEST = 0.4
+"""The score of a run that did not do what it was to do, and says so."""
+ASKS_ON = 0.5
+"""The score of one that says so and asks the user how to go on, or hands over: the work may still be done."""
+_RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_SAID_AT_LEAST = 12
+"""Characters of an answer below which two texts may be equal by chance."""
+_RAW = re.compile(
+    r"Traceback \(most recent call last\):.*^[\w.]+(?::[^\n]*)?|"
+    r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): [^\n]+|"
+    r"Error code: \d{3} - \{.*\}|"
+    r"Agent stopped due to (?:max iterations|iteration limit or time limit)\.?",
+    re.DOTALL | re.MULTILINE,
+)
+_ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
+_LONGEST = 20_000
+
+
+class Ending(StrEnum):
+    """In what way a run ended badly; the labels of the metric."""
+
+    ERROR = "error"
+    EMPTY_ANSWER = "empty_answer"
+    CONTROL_TOKEN = "control_token"  # noqa: S105 - a label
+    DANGLING_TOOL_CALL = "dangling_tool_call"
+    UNRECOVERED_TOOL_ERROR = "unrecovered_tool_error"
+    FALSE_SUCCESS = "false_success"
+
+
+def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
+    """Finds out how the run ended; returns ``None`` where that is no question: nobody asked anything, or the trace is a
+    single step of a run that continues elsewhere. ``end_tokens``: answers by which this application's agents declare
+    the end. What was not captured is held neither against a run nor for it."""
+    if trace.forced or not (trace.complete or trace.fragment):
+        return Unscored(Why.INCOMPLETE_TRACE, "the root span was not seen to end")
+    turn = trace.turns[-1] if trace.turns else None
+    answer = trace.output if turn is None else turn.assistant
+    if trace.error is not None:
+        return _crashed(trace, trace.error)
+    if answer is None and turn is None and not trace.tool_calls:
+        return None  # nobody was asked: what a framework does around its runs
+    if answer is not None and (failure := _passed_off_error(trace, answer)) is not None:
+        return _crashed(trace, failure.error or "", failure)
+    if trace.ends_in_tool_call or answer is None:
+        return _without_answer(trace, turn)
+    token, roles = answer.strip(), ("system", "developer", "user")
+    if token in end_tokens or (
+        is_control(token)
+        and (
+            token in (trace.input or "")
+            or any(token in (span.system or "") for span in trace.spans)
+            or any(token in m.text for span in trace.spans for m in span.input or () if m.role in roles)
+        )
+    ):
+        return _lost(trace, None) or Score(1.0, f"the run ended by {_short(token)}")
+    if not says_something(answer):
+        return _silent(trace, turn, answer)
+    if error := raw_error(answer, trace.input if turn is None else turn.user):
+        at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
+        return _bad(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
+    return _lost(trace, answer) or Score(1.0, "the run ended with an answer")
+
+
+def _bad(
+    score: float, reason: str, ending: Ending, tool: str = "", error: str = "", span_ids: tuple[str, ...] = ()
+) -> Score:
+    """Scores a run that ended badly: ``tool`` is the call in question, ``error`` that of the run or of this call."""
+    metadata: dict[str, object] = {"ending": ending.value, "tool": tool or None, "error": error or None}
+    if ending in (Ending.UNRECOVERED_TOOL_ERROR, Ending.FALSE_SUCCESS):
+        metadata["lost_tool"] = tool
+    if ending is Ending.FALSE_SUCCESS:
+        metadata["severity"] = "critical"
+    if score >= ASKS_ON:
+        return Score(score, reason, metadata, span_ids=span_ids)
+    return Score(score, reason, metadata, label=ending.value, failed=True, span_ids=span_ids)
+
+
+def _crashed(trace: Trace, error: str, at: Span | None = None) -> Score:
+    tool = next((call for call in reversed(trace.tool_calls[-1:]) if failed(call)), None)
+    spans = tuple(dict.fromkeys([trace.root_span_id if at is None else at.span_id, *([tool.span_id] if tool else [])]))
+    cause = plain_error(error)
+    if tool is None:
+        reason = f"{cause}; the run failed" if cause else "the run failed without a message"
+        return _bad(0.0, reason, Ending.ERROR, error=cause, span_ids=spans)
+    own = error_of(tool)
+    why = f": {cause}" if cause and own and own not in error else ""
+    cause = plain_error(own) if why else cause or plain_error(own)
+    reason = f"{tool.name} failed: {cause or 'no message'}; the run failed{why}"
+    return _bad(0.0, reason, Ending.ERROR, tool=tool.name, error=cause, span_ids=spans)
+
+
+def _passed_off_error(trace: Trace, answer: str) -> Span | None:
+    """Returns the last model call if it failed and no model said the answer: then the answer is the error's own text,
+    or a canned one, that a framework put in its place."""
+    if not [span for span in trace.spans if span.error is not None]:
+        return None
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
+    last = max(models, key=lambda span: (span.end_ns, span.start_ns), default=None)
+    if last is None or last.error is None or len(answer.strip()) < _SAID_AT_LEAST:
+        return None
+    said = answer.strip()
+    heard = [message.text.strip() for span in models if span.error is None for message in span.output or ()]
+    if any(span.output is None for span in models if span.error is None):
+        return None  # what a model said was not captured: it may have been the answer
+    return None if any(text and (text in said or said in text) for text in heard) else last
+
+
+def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
+    if ended := _ended_by_call(trace):
+        return ended
+    last = trace.tool_calls[-1] if trace.tool_calls else None
+    if not trace.ends_in_tool_call:
+        if turn is not None and turn.media_only and turn.user is not None:
+            return Score(1.0, "the run ended with an answer that is no text")
+        return _lost(trace, None) or Unscored(Why.NO_CONTENT, "the answer was not captured")
+    tool_spans = [span.span_id for span in trace.spans if span.kind is Kind.TOOL]
+    if not tool_spans and not any(span.kind in _RUN for span in trace.spans):
+        return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    asks = root is not None and root.kind in _RUN and root.output and root.output[-1].tool_requests
+    if last is not None and asks and not any(map(answered, trace.tool_calls)) and not tool_spans:
+        # The outermost agent's own output asks for a call, and there is no result of a tool: its caller runs it.
+        return Score(1.0, f"the run ended by asking its caller for {last.name}", {"ended_by": last.name})
+    if last is None or answered(last) or last.span_id in tool_spans:
+        return _lost(trace, None) or Unscored(
+            Why.INSUFFICIENT_EVIDENCE, "the run ended with the result of a tool; no answer to it was captured"
+        )
+    return _bad(
+        0.0,
+        f"{last.name} was called last, and nothing answered the call",
+        Ending.DANGLING_TOOL_CALL,
+        tool=last.name,
+        span_ids=(last.span_id,),
+    )
+
+
+def _ended_by_call(trace: Trace) -> Finding | None:
+    last = trace.tool_calls[-1] if trace.tool_calls else None
+    if last is None or not ends_run(last.name) or failed(last):
+        return None
+    return Score(1.0, f"the run ended by {last.name}", {"ended_by": last.name})
+
+
+def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
+    if ended := _ended_by_call(trace):
+        return ended
+    spans = (turn.span_id,) if turn is not None and turn.span_id else (trace.root_span_id,)
+    if is_control(answer):
+        return _bad(
+            0.0, f"the answer is a token of control: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
+        )
+    asked = turn is not None and (says_something(turn.user) or turn.media_only)
+    if asked:
+        how = f"punctuation alone ({_short(answer.strip())})" if answer.strip() else "empty"
+        return _bad(0.0, f"the answer to the user is {how}", Ending.EMPTY_ANSWER, span_ids=spans)
+    if turn is not None and turn.user is not None:
+        return None  # nobody said anything
+    return Unscored(Why.NO_CONTENT, "what was asked was not captured, and the answer is empty")
+
+
+def _lost(trace: Trace, answer: str | None) -> Finding | None:
+    """Returns the response for a call that failed for good, if there is one; ``answer`` is ``None`` if not captured."""
+    lost = [trace.tool_calls[at] for at in lost_at(trace)]
+    if not lost:
+        return None
+    call = lost[-1]
+    if answer is not None and any(map(str.isdigit, answer)) and all(computes(each.name) for each in lost):
+        return None  # a result is stated all the same: it was calculated otherwise
+    score, ending, how = _of_failed(trace, call, answer)
+    error = plain_error(error_of(call)).rstrip(".")
+    cause = f"{call.name} failed" + (f": {error}" if error else "")
+    reason = how.format(cause) if "{}" in how else f"{cause}; nothing made up for it{how}"
+    spans = tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
+    return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)
+
+
+def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
+    """Returns score, label and reason for a run whose call failed for good; ``{}`` in the reason stands for that
+    failure."""
+    said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
+    if said is not Told.CLAIMED:
+        at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
+        if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
+            return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
+    if said is Told.ASKED:
+        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
+    if said is Told.ADMITTED:
+        return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so"
+    if said is Told.CLAIMED and was_to_change(trace, call):
+        return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
+    return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= 300 else f"{one_line[:300]}…"
+
+
+def raw_error(answer: str, user: str | None) -> str:
+    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
+    nothing else; empty for every other answer, and where the user asked about errors."""
+    text = answer.strip()
+    if len(text) > _LONGEST or _RAW.fullmatch(text) is None or _ASKED.search(user or ""):
+        return ""
+    return text.splitlines()[-1].strip()
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    found = response(trace, context.end_tokens)
-    if found is None:
-        return None
-    if found.score is None:
-        why = Why.NO_CONTENT if found.unknown is None else _WHY[found.unknown]
-        return Unscored(why, found.reason)
-    if found.ending is None:
-        return Score(found.score, found.reason, {"ended_by": found.tool} if found.tool else {})
-    metadata: dict[str, object] = {
-        "ending": found.ending.value,
-        "tool": found.tool or None,
-        "error": found.error or None,
-    }
-    if found.ending in (Ending.UNRECOVERED_TOOL_ERROR, Ending.FALSE_SUCCESS):
-        metadata["lost_tool"] = found.tool
-    if found.ending is Ending.FALSE_SUCCESS:
-        metadata["severity"] = "critical"
-    if found.score >= ASKS_ON:
-        return Score(found.score, found.reason, metadata, span_ids=found.span_ids)
-    return Score(found.score, found.reason, metadata, label=found.ending.value, failed=True, span_ids=found.span_ids)
+    return response(trace, context.end_tokens)
 
 
 METRIC = Metric(
@@ -61,5 +251,5 @@ METRIC = Metric(
     needs="a run that ended",
     evaluate=_evaluate,
     reads=SessionReads(later=WINDOW),
-    unscored=tuple(_WHY.values()),
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

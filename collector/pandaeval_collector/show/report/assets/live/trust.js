@@ -21,7 +21,7 @@ async function trustPage() {
       el("section", { class: "card" }, el("h2", {}, "Pass rates that people would give"), el("p", {}, "From 50 labels on drawn runs on, /metrics has pandaeval_pass_rate with its interval, by metric and agent."),
         copied("pandaeval labels next --n 20 --out todo.csv\npandaeval labels import todo.csv\npandaeval labels rates", true)), unscored(),
       el("section", { class: "card" }, el("h2", {}, "How much would be noticed"), el("p", {}, "The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
-        copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "With the directory of store.path."))),
+        copied("pandaeval drill --store ./data", true), el("p", { class: "muted" }, "With the directory of store.path."))),
     el("h2", {}, "Labels of people ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: the buttons beside a score make one")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];

@@ -1,0 +1,198 @@
+"""The sessions that a pipeline scores: takes in members that other collectors hand over, compares what came, and scores
+the sessions so far and for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from google.protobuf.message import DecodeError
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.deciding import Committer
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
+from pandaeval_collector.pipeline.open_sessions import OpenSessions
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_collector.store import Consumed, Store, WriteSet
+from pandaeval_otel._proto.member_pb2 import Member
+from pandaeval_otel.model import Trigger
+from pandaeval_otel.wire.labels import MOST_ID
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMessage:
+    """A message about a trace that another collector decided, or about the end of a session. ``body``: packed, for the
+    line to read; ``ends``: it says that the session is over; ``is_done``: an owner before this one has scored the
+    session for good, as far as it had come."""
+
+    body: bytes
+    session_id: str
+    ends: bool = False
+    is_done: bool = False
+
+    @classmethod
+    def read(cls, body: bytes) -> MemberMessage:
+        """Reads what the front has to know of a message. Raises ``ValueError`` for what no collector has sent."""
+        try:
+            member = Member.FromString(body)
+        except DecodeError as error:
+            raise ValueError(f"not a protobuf Member: {error}") from error
+        if not member.session_id:
+            raise ValueError("it names no session")
+        if len(member.session_id) > MOST_ID:
+            raise ValueError(f"its session id has more than {MOST_ID} characters")
+        if not member.session_end and len(member.trace_id) != 16:
+            raise ValueError("its trace id has not 16 bytes")
+        return cls(body, member.session_id, member.session_end)
+
+
+class OwnedSessions:
+    """Scores the sessions of one store. On one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: DecidesTraces,
+        timing: Timing,
+        committer: Committer,
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store, self._line, self._committer = store, line, committer
+        self._telemetry, self._clock = telemetry, clock
+        self.open = OpenSessions(timing, store.jobs.pending_in)
+        """Those that are not scored for good yet, the ones being scored included."""
+
+    async def let_go(self, session_ids: Collection[str]) -> None:
+        """Forgets sessions that another collector scores from now on. Those that are being scored are finished."""
+        for session_id in session_ids:
+            self.open.forget(session_id)
+        if session_ids:
+            await self._committer.commit(partial(_closed, session_ids))
+
+    def resume(self) -> int:
+        """Takes up the sessions that the store holds as open; returns how many. On any thread, before all else."""
+        now = self._clock()
+        for session_id in self._store.reads.open_sessions():
+            self.open.touch(session_id, now)
+        for session_id in self._store.reads.uncompared():
+            self.open.grew(session_id, 0)
+        return len(self.open)
+
+    def end(self, session_id: str) -> None:
+        """Ends a session because its application says that it is over."""
+        self.open.end(session_id, self._clock())
+
+    def end_elsewhere(self, session_id: str) -> None:
+        """Tells whoever scores a session that the application ended it."""
+
+        async def tell() -> None:
+            await self._committer.commit(lambda: self._line.decide("end_elsewhere", session_id))
+            # After the commit: where a crash comes in between, the end is told once more.
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
+
+        self._committer.begin(self._committer.or_left(tell(), "the end of a session"))
+
+    async def adopt(self, members: Sequence[MemberMessage], read: Sequence[Consumed]) -> None:
+        """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
+        ``Refusal``."""
+        if self._committer.stopping:
+            raise Draining("the collector is shutting down")
+        if self._store.failing:
+            raise Overloaded("the store cannot be written to just now")
+        handed = [message for message in members if not message.ends]
+        ended = list(dict.fromkeys(message.session_id for message in members if message.ends))
+
+        async def decide(some: Sequence[MemberMessage | None]) -> Decision:
+            messages = [(each.body, each.is_done) for each in some if each is not None]
+            decision = await self._line.decide("adopt", messages)
+            if None in some:
+                decision.changes.endings.extend(ended)
+                decision.changes.read.extend(read)
+            return decision
+
+        # One that cannot be made a member must not keep the others, nor the ends and what was read (``None``), from it.
+        lost = await self._committer.together([*handed, None], decide, self._not_adopted) if members or read else ()
+        self._telemetry.add("pandaeval.members", "taken", len(members) - len(lost))
+        for session_id in ended:
+            self.end(session_id)
+
+    def _not_adopted(self, message: MemberMessage | None, error: Exception) -> None:
+        if message is None:
+            raise error
+        _log.error("a trace cannot be made a member of session %s", message.session_id, exc_info=error)
+        self._telemetry.add("pandaeval.members", "rejected", 1, "failed")
+
+    def committed(self, decision: Decision) -> None:
+        """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
+        now = self._clock()
+        for session_id, start_ns in decision.grown.items():
+            self.open.grew(session_id, start_ns)
+        for session_id in decision.changes.touched:
+            self.open.touch(session_id, now, goes_on=decision.has_runs or session_id in decision.grown)
+
+    async def compare_due(self) -> None:
+        """Compares what other collectors handed over since the last time. A session that raises is scored without."""
+        while not self._committer.stopping and (grown := self.open.take_uncompared()):
+            failed = partial(self._failed, "compared")
+            await self._committer.together([*grown], partial(self._compare, grown), failed)
+
+    async def close_due(self, now: float) -> None:
+        """Closes the sessions that are over at ``now``, once their judges have answered, and scores open ones that have
+        been quiet for a while. One that raises is not scored so far: its scores for good do not rest on these."""
+        over, quiet = self.open.take_due(now)
+        if over:
+            await self._close(over)
+        if quiet:
+            failed = partial(self._failed, "scored as far as it has come")
+            await self._committer.together(quiet, self._score_so_far, failed)
+
+    async def close_all(self, trigger: Trigger) -> None:
+        """Closes every open session now."""
+        await self.compare_due()
+        await self._close(self.open.take_all(trigger))
+
+    def _failed(self, what: str, _: str, error: Exception) -> None:
+        _log.error("a session could not be %s", what, exc_info=error)
+        self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
+
+    # What a session is decided by is looked up when the decision is made, since members come until then.
+
+    async def _compare(self, grown: Mapping[str, int], session_ids: Sequence[str]) -> Decision:
+        return await self._line.decide("compare", {id_: grown[id_] for id_ in session_ids})
+
+    async def _score_so_far(self, session_ids: Sequence[str]) -> Decision:
+        return await self._line.decide("score_so_far", self.open.compared(session_ids))
+
+    async def _close(self, sessions: Mapping[str, Trigger]) -> None:
+        closed: set[str] = set()
+
+        async def decide(session_ids: Sequence[str]) -> Decision:
+            over = {id_: sessions[id_] for id_ in self.open.compared(session_ids)}
+            decision = await self._line.decide("close_sessions", over)
+            closed.update(decision.changes.closed)
+            return decision
+
+        try:
+            if failed := await self._committer.together([*sessions], decide, partial(self._failed, "scored")):
+                await self._committer.commit(partial(_closed, failed))  # nor is it tried forever
+                closed.update(failed)
+        finally:
+            self.open.closed(sessions)
+        ended = {session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT}
+        for session_id in ended - closed:
+            self.end(session_id)
+        if told := sorted(ended & closed):
+            # After the commit: where a crash comes in between, the session is closed once more, with the same results.
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
+
+
+async def _closed(session_ids: Collection[str]) -> Decision:
+    return Decision(WriteSet(closed=set(session_ids)))

@@ -1,0 +1,166 @@
+"""The collector's own services over gRPC, on the port of OTLP: ``pandaeval.v1.TraceService`` takes completed traces,
+under the same admission; ``pandaeval.v1.ResultService`` sends results back to applications."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import grpc
+import orjson
+
+from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, SubmissionIngest, Submitted
+from pandaeval_collector.receivers._body_reader import BodyReader
+from pandaeval_collector.receivers._signals import DoorSettings, Scales
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
+from pandaeval_otel._proto.result_service_pb2 import (
+    GetSessionRequest,
+    GetSessionResponse,
+    WatchResultsRequest,
+    WatchResultsResponse,
+)
+from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
+
+if TYPE_CHECKING:
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+MAX_WATCHERS = 256
+_PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
+_PAGE = 100
+"""Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
+
+
+class SubmitHandler:
+    """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+
+    def __init__(self, ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+        self._ingest, self._admission, self._scales = ingest, settings.admission, Scales(settings.max_items)
+        door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.TraceService", {"SubmitTraces": door.method(self._store)}
+        )
+
+    async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
+        async with self._admission.reserve(len(request)) as reservation:
+            large = await self._scales.weigh_submission(request, reservation)
+            traces = parsed(SubmitTracesRequest, request).traces
+            submitted = [
+                Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
+            ]
+            reasons = await self._ingest.submit(submitted, large)
+            rejected = [
+                Rejection(trace_id=trace.trace_id, reason=reason[:300])
+                for trace, reason in zip(traces, reasons, strict=True)
+                if reason
+            ]
+            response = SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
+            return Accepted(len(rejected)), response
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A session with its ``results``: JSON objects, final where ``closed``, in an order that lasts while they do."""
+
+    closed: bool
+    traces: int
+    results: Sequence[bytes]
+
+
+class ResultSource(Protocol):
+    """Reads results for clients. Called on the event loop."""
+
+    @property
+    def closing(self) -> bool:
+        """Whether the collector is shutting down: watchers have to go."""
+        ...
+
+    def changed(self) -> AsyncIterator[None]:
+        """Yields at once, and then again whenever results may have been added, or ``closing`` has become true."""
+        ...
+
+    async def newest(self) -> int:
+        """The cursor of the newest result; 0 when there is none."""
+        ...
+
+    async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """Returns results behind a cursor in order of commitment: (cursor, JSON object)."""
+        ...
+
+    async def session(self, session_id: str) -> SessionState | None:
+        """Returns a session as it stands; ``None`` if nothing of it was decided."""
+        ...
+
+
+class ResultsHandler:
+    """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
+
+    def __init__(self, source: ResultSource, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+        self._source, self._watchers = source, 0
+        self._door = GrpcDoor("results", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
+            "pandaeval.v1.ResultService",
+            {
+                "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
+                "GetSession": self._door.method(self._session_page),
+            },
+        )
+
+    async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
+        self._watchers += 1
+        try:
+            wanted = parsed(WatchResultsRequest, await self._door.reading.read(context))
+            if self._watchers > MAX_WATCHERS:
+                raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
+            self._door.outcomes.accepted(Accepted())
+            cursor = wanted.after if wanted.after >= 0 else await self._source.newest()
+            async for _ in self._source.changed():
+                while rows := await self._source.after(cursor, _PAGE):
+                    for cursor, body in rows:
+                        if _matches(wanted, body):
+                            yield WatchResultsResponse(cursor=cursor, result_json=body.decode()).SerializeToString()
+                    if self._source.closing:
+                        break
+                if self._source.closing:
+                    break
+            raise Draining("the collector is shutting down")
+        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
+            refuse(context, self._door.outcomes.refused(error))
+        finally:
+            self._watchers -= 1
+
+    async def _session_page(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
+        """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
+        wanted = parsed(GetSessionRequest, request)
+        state, token = await self._source.session(wanted.session_id), wanted.page_token or "0"
+        if not (token.isascii() and token.isdigit() and len(token) < 10):
+            raise Malformed("page_token is not one that this collector gave")
+        if state is None:
+            return Accepted(), GetSessionResponse()
+        page = GetSessionResponse(found=True, closed=state.closed, traces=state.traces)
+        begin, most = int(token), min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
+        size = 0
+        for body in state.results[begin : begin + most]:
+            size += len(body)
+            if size > _PAGE_BYTES and page.result_json:
+                break
+            page.result_json.append(body.decode())
+        end = begin + len(page.result_json)
+        if end < len(state.results):
+            page.next_page_token = str(end)
+        return Accepted(), page
+
+
+def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:
+    texts = (wanted.session_id, wanted.trace_id, wanted.agent)
+    if any(text and orjson.dumps(text) not in body for text in texts):
+        return False  # nearly all that does not match ends here, unread
+    if not (any(texts) or wanted.metric):
+        return True
+    result = orjson.loads(body)
+    return (
+        wanted.session_id in ("", result["session_id"])
+        and wanted.trace_id in ("", result["trace_id"])
+        and wanted.agent in ("", result["agent"])
+        and wanted.metric in ("", result["metric"], f"{result['level']}.{result['metric']}")
+    )

@@ -1,0 +1,439 @@
+"""What the API answers, as pydantic models: its OpenAPI document is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.finding import Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
+
+Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
+Result = Annotated[
+    dict[str, Any],
+    Field(description="A result as `pandaeval evaluate --format json` writes it: id, metric, score, reason, …"),
+]
+Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
+
+
+def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the results sorted: failed ones first, then by score, then those without one."""
+
+    def urgency(result: Mapping[str, Any]) -> tuple[bool, float, str]:
+        score = result.get("score")
+        return result.get("success") is not False, 2.0 if score is None else float(score), str(result["metric"])
+
+    return [dict(result) for result in sorted(results.values(), key=urgency)]
+
+
+class TraceRow(BaseModel):
+    """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
+    where nothing is scored; ``results``: the newest of each metric."""
+
+    trace_id: str
+    session_id: str | None
+    agent: str
+    service: str
+    environment: str | None = None
+    user: str | None = None
+    started_at: Milliseconds
+    duration_us: int
+    error: str | None
+    input: str | None
+    output: str | None
+    spans: int
+    llm_calls: int
+    tool_calls: int
+    complete: bool
+    failed: bool
+    failures: int
+    worst: float | None
+    results: list[Result]
+
+    @classmethod
+    def of(cls, row: Listed, **more: Any) -> Self:
+        """Returns a stored trace in this form. ``more``: further fields."""
+        facts = row.facts
+        return cls(
+            trace_id=facts["id"],
+            session_id=row.session,
+            agent=facts.get("agent", ""),
+            service=facts.get("service", ""),
+            environment=row.environment or None,
+            user=facts.get("user"),
+            started_at=facts["at"],
+            duration_us=facts["us"],
+            error=facts.get("error"),
+            input=facts.get("in"),
+            output=facts.get("out"),
+            spans=facts["spans"],
+            llm_calls=facts["llm"],
+            tool_calls=facts["tools"],
+            complete=not facts.get("incomplete", False),
+            failed=row.failed,
+            failures=row.failures,
+            worst=None if row.worst >= NO_SCORE else row.worst,
+            results=by_urgency(row.results),
+            **more,
+        )
+
+
+class SessionRow(BaseModel):
+    """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
+    worst in it; ``results``: the session's own, with ``final`` false while it is open."""
+
+    session_id: str | None
+    traces: int
+    failed_traces: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    failed: bool
+    worst: TraceRow | None
+    results: list[Result]
+
+    @classmethod
+    def of(cls, row: ListedSession, **more: Any) -> Self:
+        """Returns a stored session in this form. ``more``: further fields."""
+        return cls(
+            session_id=row.id,
+            traces=row.traces,
+            failed_traces=row.failed_traces,
+            first_at=row.first_ms,
+            last_at=row.last_ms,
+            failed=row.failed,
+            worst=None if row.worst is None else TraceRow.of(row.worst),
+            results=by_urgency(row.results),
+            **more,
+        )
+
+
+class Traces(BaseModel):
+    """A page of traces."""
+
+    items: list[TraceRow]
+    next: Cursor
+
+
+class Sessions(BaseModel):
+    """A page of sessions."""
+
+    items: list[SessionRow]
+    next: Cursor
+
+
+class Results(BaseModel):
+    """A page of results, newest first."""
+
+    items: list[Result]
+    next: Cursor
+
+
+class SessionDetail(SessionRow):
+    """A session with its traces by start, at most 2,000. ``open``: more traces may come; ``now``: what its own metrics
+    would say if it ended now, each with ``final`` false, worked out for this answer."""
+
+    open: bool
+    now: list[Result]
+    members: list[TraceRow]
+
+
+class TraceDetail(TraceRow):
+    """A trace with everything that was understood. ``understood``: what `pandaeval inspect` tells of it, ``detail``:
+    rows of its waterfall with positions in ``texts``; both null where its spans are not kept any more."""
+
+    understood: dict[str, Any] | None
+    detail: dict[str, Any] | None
+
+
+class Rate(BaseModel):
+    """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
+    threshold; ``unscored``: by reason."""
+
+    metric: str
+    level: str
+    agent: str
+    service: str
+    environment: str
+    scored: int
+    assumed: int
+    passed: int
+    failed: int
+    unscored: dict[str, int]
+
+
+class Missing(BaseModel):
+    """Results that gave no score, by reason, since the store began. ``metrics``: how many of each; ``cure``: what to do
+    about it."""
+
+    why: str
+    count: int
+    metrics: dict[str, int]
+    cure: str
+
+
+class ComponentErrors(BaseModel):
+    """A dialect, metric, exporter or embedder that raised, and how often since the collector began: what it should have
+    given is missing. The log has the traceback of the first error."""
+
+    kind: str
+    name: str
+    count: int
+
+
+class Overview(BaseModel):
+    """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
+    something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
+    ``refresh_s``: seconds between two looks of the page."""
+
+    rates: list[Rate]
+    unscored: list[Missing]
+    agents: list[str]
+    services: list[str]
+    environments: list[str]
+    judge: str | None
+    jobs: dict[str, int]
+    spent_usd: float
+    daily_usd: float | None
+    component_errors: list[ComponentErrors]
+    can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
+    links: dict[str, str]
+    refresh_s: float | None
+    grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
+
+
+class MetricShape(BaseModel):
+    """A metric that this collector knows. ``threshold``: from which on a result passes."""
+
+    key: str
+    name: str
+    level: str
+    kind: str
+    question: str
+    needs: str
+    threshold: float
+
+
+class Metrics(RootModel[list[MetricShape]]):
+    """All metrics."""
+
+
+MOST_BUCKETS = 500
+
+
+class TimeBucket(BaseModel):
+    """Runs that began from ``at`` on, for one step, and how many of them failed."""
+
+    at: Milliseconds
+    runs: int
+    failed: int
+
+
+class History(BaseModel):
+    """How runs went over time, oldest first. Buckets without a run are there, too."""
+
+    step_hours: float
+    items: list[TimeBucket] = Field(description=f"At most {MOST_BUCKETS}, the newest.")
+
+
+Severity = Literal["low", "medium", "high", "critical"]
+
+
+class FailureExample(BaseModel):
+    """A failure of a group. ``turn``: 0-based index of the turn in its conversation."""
+
+    result: str
+    trace_id: str
+    span_id: str
+    session_id: str | None
+    turn: int | None
+    reason: str
+    at: Milliseconds
+
+
+class FailureGroup(BaseModel):
+    """Failures with one root cause. ``occurrences``: since the group began; ``examples``: the newest, newest first."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: Severity
+    tool: str = Field(description="The tool that it is about; empty where it is about none.")
+    agent: str
+    service: str
+    occurrences: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    page: str | None = Field(description="Where this collector's page shows it; null where there is no page.")
+    examples: list[FailureExample] = Field(description="At most 20.")
+
+    @classmethod
+    def of(cls, row: FailureGroupRow, has_page: bool) -> Self:
+        """Returns a stored group in this form."""
+        return cls.model_validate(
+            {
+                **{name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)},
+                "occurrences": row.count,
+                "page": f"/#/failures?group={row.id}" if has_page else None,
+                "first_at": int(row.first_at * 1000),
+                "last_at": int(row.last_at * 1000),
+                "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],
+            }
+        )
+
+
+class FailureGroups(BaseModel):
+    """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
+
+    items: list[FailureGroup]
+
+
+PageContent = Annotated[
+    dict[str, Any],
+    Field(
+        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It may change from release to release."
+    ),
+]
+
+
+class PageIndex(BaseModel):
+    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
+    null where a text or a result is looked for; ``newest``: grows with every result."""
+
+    index: PageContent
+    traces: int | None
+    failed: int | None
+    newest: int
+    next: Cursor
+
+
+class PageIncident(BaseModel):
+    """What failed for one cause within a window. ``state``: `new`, `rising` or empty; ``first_at``: since when it is
+    known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
+
+    id: str
+    groups: list[str]
+    metric: str
+    label: str
+    severity: str
+    state: str
+    runs: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    agents: list[str]
+    spark: list[int]
+    reason: str
+    trace_id: str | None
+    span_id: str | None
+    session_id: str | None
+
+
+class PageAgent(BaseModel):
+    """An agent within a window. ``spark``: its runs over time; ``bad``: those that failed; ``us`` and ``us95``: median
+    and 95th percentile of the latency; ``tokens`` and ``usd``: medians by run; null where they were not read."""
+
+    agent: str
+    runs: int
+    failed: int
+    spark: list[int]
+    bad: list[int]
+    us: int | None
+    us95: int | None
+    tokens: int | None
+    usd: float | None
+
+
+class PageIncidents(BaseModel):
+    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
+    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents there are."""
+
+    since: Milliseconds
+    until: Milliseconds
+    step: int
+    runs: list[int]
+    failed: list[int]
+    total: int
+    incidents: list[PageIncident]
+    agents: list[PageAgent]
+
+
+class PageSession(BaseModel):
+    """A session with its traces, the worst 300, for the page."""
+
+    index: PageContent
+
+
+class PageTrace(BaseModel):
+    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
+    ``results`` are there then, too."""
+
+    index: PageContent
+    detail: PageContent | None
+    results: list[dict[str, Any]]
+
+
+class NewAnnotation(BaseModel):
+    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
+    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+
+
+class Annotation(NewAnnotation):
+    """A verdict as it is kept."""
+
+    at: Milliseconds
+
+
+class DrawBody(BaseModel):
+    """Which judged runs a person could label next."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
+    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
+    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
+
+
+class ToLabel(BaseModel):
+    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
+    that nobody follows it."""
+
+    trace_id: str | None
+    session_id: str | None
+    agent: str
+    probability: float
+
+
+class Drawn(BaseModel):
+    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
+    ``labelled``: those with one."""
+
+    metric: str
+    items: list[ToLabel]
+    waiting: int
+    labelled: int
+
+
+class Annotations(BaseModel):
+    """A page of verdicts, newest first."""
+
+    items: list[Annotation]
+    next: Cursor
+
+
+Order = Literal["worst", "newest"]

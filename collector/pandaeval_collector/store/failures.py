@@ -1,0 +1,345 @@
+"""Failures: results that name what went wrong, grouped by root cause so that one cause is read once. Which results are
+failures, how grave a label is by itself, and the table of groups of a running collector: counted, over restarts, in the
+transaction that stores the failures."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.store.table import Table
+
+HIGH = "high"
+"""The severity of a failure of which nothing else is known, and of one that could not be grouped."""
+_BY_LABEL = {
+    "unsafe state": "critical",
+    "unsafe action": "critical",
+    "false information": "high",
+    "disobey user request": "high",
+    "lack of specific information": "medium",
+    "failure to ask for clarification": "medium",
+    "repetition": "low",
+    "ignored tool result": "high",
+    "wrong tool": "high",
+    "wrong arguments": "high",
+    "missing tool call": "high",
+    "repeated tool call": "medium",
+    "unnecessary tool call": "medium",
+}
+"""Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
+requests and wrong use of tools high; needless calls and questions medium; wording low."""
+_PLAIN = (None, "pass", "fail", "assumed")
+_STEPS = frozenset({"trace", "turn"})
+_MOST_REASON, _MOST_TITLE = 600, 120
+FALSE_SUCCESS = "false_success"
+"""The label of a run that claims what it did not do."""
+_QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
+_VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
+_STATUS = re.compile(r"[1-5]\d\d")
+_CASE = re.compile(r"[0-9a-f]{8,}|\d+")
+_EXAMPLES = 3
+MOST_GROUPS = 2000
+"""Most groups kept. Those without a failure for longest make room."""
+_KEPT_EXAMPLES = 20
+GAUGE = "pandaeval.failure_groups"
+MOST_GAUGES = 200
+"""Groups with a series of their own: those with the newest failures."""
+_FRESH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A result that says what went wrong. ``result``: its id; ``severity``: what the metric declares, else ``None``;
+    ``turn``: 0-based index of the turn in its conversation, where that is known. ``tool``, ``error``: the tool that it
+    is about and what failed, where the metric states them as facts."""
+
+    result: str
+    metric: str
+    label: str
+    reason: str
+    severity: str | None = None
+    trace_id: str = ""
+    span_id: str = ""
+    session_id: str | None = None
+    agent: str = ""
+    service: str = ""
+    turn: int | None = None
+    tool: str = ""
+    error: str = ""
+    blamed: str = ""
+    """The tool of the step that broke the run, where that is sure."""
+
+    @property
+    def text(self) -> str:
+        """The text by which failures count as alike: the label with code's cause, if it is known, else with the
+        reason."""
+        return f"{self.label}: {self.tool}: {self.cause}" if self.is_known else f"{self.label}: {self.reason}"
+
+    @property
+    def cause(self) -> str:
+        """The error without what differs from case to case."""
+        return normalised(self.error)
+
+    @property
+    def where(self) -> str:
+        """The tool that the failure is about, else that of the step that broke the run."""
+        return self.tool or self.blamed
+
+    @property
+    def is_known(self) -> bool:
+        """Whether code knows the cause: a tool, an error or both."""
+        return bool(self.tool or self.error)
+
+    @property
+    def claims_success(self) -> bool:
+        """Whether the agent claims what it did not do: such a failure shares a group with no honest one."""
+        return self.label == FALSE_SUCCESS
+
+    @property
+    def title(self) -> str:
+        """A title of what happened, in this failure and in all others with its cause."""
+        if not self.is_known:
+            return cut(f"{self.label}: {self.reason}", _MOST_TITLE)
+        what = ": ".join(filter(None, (self.tool, " ".join(self.error.split()))))
+        return cut(f"{self.label.replace('_', ' ')}: {what}", _MOST_TITLE)
+
+    @property
+    def weight(self) -> str:
+        """The severity that its metric declares, else that of its label."""
+        return self.severity or severity_of(self.label)
+
+    @property
+    def place(self) -> str:
+        """Where the failure happened, for people: ``turn 3 of trace 89403…``; turns count from 1."""
+        turn = "" if self.turn is None else f"turn {self.turn + 1}"
+        session = f"session {self.session_id}" if self.session_id else ""
+        whole = f"trace {self.trace_id[:12]}" if self.trace_id else session
+        return " of ".join(filter(None, (turn, whole)))
+
+
+def failure_of(result: Result) -> Failure | None:
+    """Returns the failure that a result states, if any: it has a score, does not pass, and its label says what went
+    wrong. A result that only misses a threshold says nothing of a cause, and one without a score is no failure of the
+    agent. A label of a whole session sums up; it counts where its metric declares a severity."""
+    finding = result.finding
+    if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:
+        return None
+    declared = finding.metadata.get("severity")
+    severity = declared if declared in SEVERITIES else None
+    if result.unit.level not in _STEPS and severity is None:
+        return None
+    step = finding.metadata.get("blame")
+    unit, turn = result.unit, finding.metadata.get("turn")
+    return Failure(
+        result=result.id,
+        metric=f"{unit.level}.{result.metric}",
+        label=str(finding.label),
+        reason=cut(finding.reason, _MOST_REASON),
+        severity=severity,
+        trace_id=unit.trace_id,
+        span_id=unit.span_id,
+        session_id=unit.session_id,
+        agent=unit.agent,
+        service=unit.service,
+        turn=turn if isinstance(turn, int) else None,
+        tool=_text(finding.metadata.get("tool")),
+        error=_text(finding.metadata.get("error")),
+        blamed=_text(step.get("tool")) if isinstance(step, Mapping) else "",
+    )
+
+
+def _text(value: object) -> str:
+    return cut(value, _MOST_REASON) if isinstance(value, str) else ""
+
+
+def normalised(error: str) -> str:
+    """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
+    and 500 are two errors."""
+    text = _QUOTED.sub("#", error)
+    text = _VOLATILE.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "#", text)
+    return " ".join(text.casefold().split())
+
+
+def plain(text: str) -> str:
+    """Replaces numbers and ids, which differ from case to case, by ``#``."""
+    return _CASE.sub("#", text)
+
+
+def severity_of(label: str) -> str:
+    """Returns the severity that a label has by itself; ``high`` for one that no table names."""
+    return _BY_LABEL.get(label, HIGH)
+
+
+def at_least(severity: str, least: str) -> bool:
+    """Whether a severity is ``least`` or graver."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """A group of failures. ``title``, ``description``: their root cause in words; ``members``: its failures in their
+    order, at least one; ``grouped``: whether a judge named the cause, and not code for want of one."""
+
+    title: str
+    description: str
+    severity: str
+    members: tuple[Failure, ...]
+    grouped: bool = True
+
+    @property
+    def id(self) -> str:
+        """The group's id: 12 hex digits that follow from its first failure."""
+        return group_id(self.members[0].result)
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
+
+    @property
+    def examples(self) -> tuple[Failure, ...]:
+        """The first few failures of the group."""
+        return self.members[:_EXAMPLES]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its failures, each once."""
+        return tuple(dict.fromkeys(member.label for member in self.members))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the group as results and programs have it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "description": self.description,
+            "severity": self.severity,
+            "occurrences": self.count,
+            "labels": [*self.labels],
+        }
+
+
+def group_id(result: str) -> str:
+    """The id of the group that a failure begins: 12 hex digits of the id of its result."""
+    return hashlib.blake2b(result.encode(), digest_size=6).hexdigest()
+
+
+def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
+    """Groups failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
+    ``least``: the severity where no metric declares one; ``None``: that of the label."""
+    found: dict[tuple[str, ...], list[Failure]] = {}
+    for failure in failures:
+        found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
+    causes = []
+    for first, *others in found.values():
+        title = first.title if first.is_known else f"{first.metric}: {first.label}"
+        weight = first.severity or least or first.weight
+        causes.append(RootCause(title, first.reason, weight, (first, *others), grouped=False))
+    return worst_first(causes)
+
+
+def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
+    """Sorts groups: those of agents that claim what they did not do, then by severity, then by size."""
+    return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))
+
+
+def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
+    """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
+    return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
+
+
+# -- the groups of a running collector ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroupRow:
+    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
+    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON;
+    ``tool``, ``cause``: what code knows of the cause, empty for nothing."""
+
+    id: str
+    metric: str
+    label: str
+    title: str
+    description: str
+    severity: str
+    agent: str
+    service: str
+    text: str
+    count: int
+    first_at: float
+    last_at: float
+    examples: tuple[dict[str, Any], ...] = ()
+    tool: str = ""
+    cause: str = ""
+
+
+_FIELDS = tuple(FailureGroupRow.__dataclass_fields__)
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
+    """Adds failures to their groups, and creates a group with its first failure."""
+    merged: dict[str, FailureGroupRow] = {}
+    for row in rows:  # a batch of runs often fails for one cause
+        if first := merged.get(row.id):
+            examples = (*first.examples, *row.examples)[-_KEPT_EXAMPLES:]
+            last_at = max(first.last_at, row.last_at)
+            row = replace(first, count=first.count + row.count, last_at=last_at, examples=examples)
+        merged[row.id] = row
+    for row in merged.values():
+        held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
+        known = [] if held is None else orjson.loads(held[0])
+        seen = {each["result"] for each in row.examples}
+        shown = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
+        connection.execute(
+            f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
+                    last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+            [orjson.dumps(shown) if name == "examples" else getattr(row, name) for name in _FIELDS],
+        )
+    if rows:
+        connection.execute(
+            "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
+            "OFFSET ?)",
+            (MOST_GROUPS,),
+        )
+
+
+def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
+    """Returns the groups, the one with the newest failure first."""
+    query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
+    rows = [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
+    return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
+
+
+class GroupGauges(Table):
+    """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
+
+    _read_at = float("-inf")
+    _values: Mapping[tuple[str, Attributes], float] = MappingProxyType({})
+
+    def values(self) -> Mapping[tuple[str, Attributes], float]:
+        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
+        if time.monotonic() - self._read_at >= _FRESH_S:
+            try:
+                counts = self._rows("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
+            except sqlite3.Error:  # the store counts and logs its own errors
+                return self._values
+            values: Counter[tuple[str, Attributes]] = Counter()
+            for place, (id_, severity, count) in enumerate(counts):
+                group = id_ if place < MOST_GAUGES else "__other__"
+                values[GAUGE, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
+            self._values = {key: float(count) for key, count in values.items()}
+            self._read_at = time.monotonic()
+        return self._values

@@ -1,0 +1,144 @@
+"""Groups of failures in a running collector: a new failure joins the group that it is like, or begins one."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.embedding import Embedder, load
+from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.store import FailureGroupRow, WriteSet
+from pandaeval_collector.store.failures import MOST_GROUPS, Failure, failure_of, group_id, plain
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
+
+SURE, UNLIKE = 0.8, 0.5
+"""Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
+same, below the second another. What lies between is for a judge to say, if there is one."""
+NEAR = 0.65
+"""The cosine from which on the cause is the same where no judge can be asked."""
+_TEXTS = 64
+"""Texts of a group that are known without being embedded again."""
+_EXAMPLE = ("result", "trace_id", "span_id", "session_id", "turn", "reason")
+"""What is kept of a failure as an example of its group."""
+
+
+@dataclass(slots=True)
+class _Live:
+    """A group as new failures are compared with it. ``same``: texts that are known to belong to it."""
+
+    row: FailureGroupRow
+    vector: NDArray[np.float32]
+    same: set[str] = field(default_factory=set)
+
+
+class LiveGroups:
+    """The groups of one store. A failure is only compared with groups of the same metric, label, tool and agent;
+    where code knows the error, the same error is the same cause, and others have to be surely alike. Any thread.
+
+    What it remembers may be ahead of the store, where a commit failed: a group's id follows from its first failure, so
+    that the same decision, made again, finds the same groups.
+    """
+
+    def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
+        """``known``: the groups in the store, newest first. A hosted embedder is not asked about single failures, since
+        the line would wait: the embedded one stands in for it."""
+        self._embedder = load("embedded") if embedder.id.startswith(f"{HOSTED}:") else embedder
+        self._lock = threading.Lock()
+        self._groups: OrderedDict[str, _Live] = OrderedDict()
+        rows = [*known][::-1]
+        vectors = self._vectors([row.cause or plain(row.text) for row in rows]) if rows else []
+        for row, vector in zip(rows, vectors, strict=True):
+            self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
+
+    def candidates(self, failure: Failure, most: int = 5) -> list[tuple[float, FailureGroupRow]]:
+        """Returns the groups that a failure may belong to, each with the cosine between the two, most similar first:
+        one alone where that is sure, none where no group is similar."""
+        with self._lock:
+            near = self._near(failure)
+        return near[:1] if near and near[0][0] >= SURE else near[:most]
+
+    def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
+        """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
+        before: the id of a group, ``""`` for none of them."""
+        with self._lock:
+            live = self._groups.get(group_id(failure.result))  # of a decision that is made again
+            if live is None and said:
+                live = self._groups.get(said)
+            if live is None and said != "":
+                near = self._near(failure)
+                if near and near[0][0] >= (SURE if failure.cause else NEAR):
+                    live = self._groups[near[0][1].id]
+            if live is None:
+                row = FailureGroupRow(
+                    id=group_id(failure.result),
+                    metric=failure.metric,
+                    label=failure.label,
+                    title=failure.title,
+                    description=failure.reason,
+                    severity=failure.weight,
+                    agent=failure.agent,
+                    service=failure.service,
+                    text=failure.error or failure.reason,
+                    tool=failure.where,
+                    cause=failure.cause,
+                    count=0,
+                    first_at=0.0,
+                    last_at=0.0,
+                )
+                [vector] = self._vectors([_compared(failure)])
+                live = self._groups[row.id] = _Live(row, vector)
+            if len(live.same) < _TEXTS:
+                live.same.add(_compared(failure))
+            self._groups.move_to_end(live.row.id)
+            while len(self._groups) > MOST_GROUPS:
+                self._groups.popitem(last=False)
+            return live.row
+
+    def _near(self, failure: Failure) -> list[tuple[float, FailureGroupRow]]:
+        about = (failure.metric, failure.label, failure.where, failure.agent)
+        rows = ((each, each.row) for each in self._groups.values())
+        rivals = [each for each, row in rows if (row.metric, row.label, row.tool, row.agent) == about]
+        text = _compared(failure)
+        for each in rivals:
+            if text in each.same:
+                return [(1.0, each.row)]
+        if not rivals:
+            return []
+        [vector] = self._vectors([text])
+        cosines = [float(each.vector @ vector) if each.vector.shape == vector.shape else 0.0 for each in rivals]
+        near = [(cosine, each.row) for cosine, each in zip(cosines, rivals, strict=True) if cosine >= UNLIKE]
+        return sorted(near, key=lambda pair: -pair[0])
+
+    def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        try:
+            return [*self._embedder.embed(texts)]
+        except Exception as error:  # noqa: BLE001 - it costs likeness alone: failures with the same text share a group
+            ERRORS.note(EMBEDDER, self._embedder.id, error)
+            return [np.zeros(0, np.float32)] * len(texts)
+
+
+def _compared(failure: Failure) -> str:
+    """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
+    differs from case to case."""
+    return failure.cause or plain(failure.reason)
+
+
+def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
+    """Returns the result with the group of its failure, or as it is if it did not fail. Adds the failure to
+    ``changes``, in whose transaction the result is stored, where ``is_new``: no earlier revision was counted.
+    ``failure_group`` of the result, if set, is the group that a judge chose before."""
+    failure = failure_of(result) if result.success is False else None
+    if failure is None:
+        return result
+    row = groups.place(failure, result.failure_group)
+    if is_new:
+        at = result.time.timestamp()
+        example = {name: getattr(failure, name) for name in _EXAMPLE} | {"at": at}
+        changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
+    return replace(result, failure_group=row.id, failure_severity=row.severity)

@@ -1,0 +1,71 @@
+"""What the tables of a store have in common: how they are read and written, and how many rows go in at once.
+
+While a statement runs, the thread releases the interpreter lock; beside a thread that computes it waits up to five
+milliseconds to get it back. With one statement for each row, a commit would take many times as long as its work does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain, islice, repeat
+from typing import Any, cast
+
+from pandaeval_collector.store.clock import StoreClock
+from pandaeval_collector.store.commits import Writer
+
+_MOST, _EXACT = 64, 16
+"""Rows of a statement; up to how many there is one for each number of them."""
+
+
+class Table:
+    """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for,
+    writing happens on the store's writer: nothing can be written without one."""
+
+    def __init__(
+        self,
+        reader: Callable[[], sqlite3.Connection],
+        writer: Writer | None = None,
+        clock: StoreClock | None = None,
+    ) -> None:
+        self._reader, self._writer, self._clock = reader, cast(Writer, writer), cast(StoreClock, clock)
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        return self._reader().execute(query, values).fetchall()
+
+    def _row(self, query: str, *values: object) -> Any:
+        return self._reader().execute(query, values).fetchone()
+
+
+def insert(
+    connection: sqlite3.Connection,
+    into: str,
+    rows: Iterable[Sequence[object]],
+    on_conflict: str = "",
+    verb: str = "INSERT",
+) -> None:
+    """Inserts rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
+    clause behind the values."""
+    rest = iter(rows := list(rows))
+    for size in _sizes(len(rows)):
+        block = list(islice(rest, size))
+        connection.execute(_statement(verb, into, len(block[0]), size, on_conflict), list(chain.from_iterable(block)))
+
+
+def _sizes(rows: int) -> Iterator[int]:
+    """Splits ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
+    yield from repeat(_MOST, rows // _MOST)
+    rows %= _MOST
+    while rows > _EXACT:
+        size = 1 << rows.bit_length() - 1
+        yield size
+        rows -= size
+    if rows:
+        yield rows
+
+
+@cache
+def _statement(verb: str, into: str, columns: int, rows: int, on_conflict: str) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return f"{verb} INTO {into} VALUES {', '.join([row] * rows)} {on_conflict}"

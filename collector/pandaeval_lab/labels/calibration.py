@@ -1,0 +1,214 @@
+"""Holds judges' scores against people's labels, and keeps what comes of it in a file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled
+from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_collector.labels.calibrated import FORMAT
+from pandaeval_collector.store import JudgedRow, numbers, people
+from pandaeval_lab.labels.files import save
+from pandaeval_lab.labels.judge_agreement import (
+    AnnotatorAgreement,
+    JudgeAgreement,
+    agreement,
+    annotator_agreement,
+)
+from pandaeval_otel.wire.labels import HumanLabel
+
+_MIDDLE = 0.5
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How well one judge's scores of one version of a metric agree with people. ``tied``: runs that as many people
+    passed as failed, which are left out; ``annotators``: people's agreement with each other, where two labelled any
+    run."""
+
+    metric: str
+    judge: str
+    version: str
+    tied: int
+    agreement: JudgeAgreement
+    annotators: AnnotatorAgreement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrations:
+    """All calibrations, and (``unmatched``) the number of labelled runs without a score, by metric."""
+
+    found: list[Calibration]
+    unmatched: Mapping[str, int]
+
+
+def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
+    """Compares scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
+    of the majority."""
+    groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
+    unmatched: dict[str, int] = defaultdict(int)
+    for key, verdicts in by_run(labels).items():
+        row = standing.get(key)
+        if row is None or row.probability <= 0.0:
+            unmatched[key[1]] += 1
+        else:
+            groups[row.metric, row.model, row.version].append((row, verdicts))
+    found = (_calibration(*key, pairs) for key, pairs in sorted(groups.items()))
+    return Calibrations([each for each in found if each is not None], dict(unmatched))
+
+
+def by_run(labels: Iterable[HumanLabel]) -> dict[Key, list[HumanLabel]]:
+    """Groups labels by unit and metric."""
+    found: dict[Key, list[HumanLabel]] = defaultdict(list)
+    for label in labels:
+        found[label.unit, label.metric].append(label)
+    return found
+
+
+def word_of_most(labels: Iterable[HumanLabel]) -> dict[Key, tuple[bool, str]]:
+    """Maps each run, by unit and metric, to whether most people pass it, and a comment of one of them; leaves out
+    ties."""
+    found = {}
+    for key, verdicts in by_run(labels).items():
+        share = fmean(passes(each, _MIDDLE) for each in verdicts)
+        if share != 0.5:
+            agreeing = (each.comment for each in verdicts if passes(each, _MIDDLE) == (share > 0.5))
+            found[key] = share > 0.5, next(filter(None, agreeing), "")
+    return found
+
+
+def _calibration(
+    metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[HumanLabel]]]
+) -> Calibration | None:
+    threshold = next((row.threshold for row, _ in reversed(pairs) if row.threshold is not None), _MIDDLE)
+    shares = [fmean(passes(label, threshold) for label in verdicts) for _, verdicts in pairs]
+    kept = [at for at, share in enumerate(shares) if share != 0.5]
+    if not kept:
+        return None
+    rows, told = [pairs[at][0] for at in kept], [pairs[at][1] for at in kept]
+    chances = [next((each.probability for each in said if each.probability is not None), None) for said in told]
+    labelled = Labelled.of(
+        [fmean(_grade(each) for each in said) for said in told],
+        [row.score for row in rows],
+        weights([row.probability for row in rows], chances),
+        [row.session or row.unit for row in rows],
+    )
+    passing = np.asarray([float(shares[at] > 0.5) for at in kept])
+    among = [list({each.annotator: passes(each, threshold) for each in verdicts}.values()) for _, verdicts in pairs]
+    found = agreement(labelled, passing, threshold)
+    return Calibration(metric, judge, version, len(pairs) - len(kept), found, annotator_agreement(among))
+
+
+def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
+    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
+    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
+    found = [1.0 / chance for chance in judged]
+    parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
+    for at in parts[0]:
+        found[at] /= drawn[at] or 1.0
+    for part in filter(None, parts):
+        total, squares = sum(found[at] for at in part), sum(found[at] ** 2 for at in part)
+        for at in part:
+            found[at] *= total / squares
+    return found
+
+
+def passes(label: HumanLabel, threshold: float | None) -> bool:
+    """Returns whether a person's label passes the run."""
+    return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
+
+
+def _grade(label: HumanLabel) -> float:
+    return label.score if label.score is not None else float(bool(label.passed))
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
+def as_dict(each: Calibration) -> dict[str, Any]:
+    """Returns a calibration for JSON."""
+    found = asdict(each.agreement)
+    return {
+        "metric": each.metric,
+        "judge": each.judge,
+        "version": each.version,
+        "tied": each.tied,
+        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa", "mcc")},
+        "quadratic_kappa": found["graded"],
+        "auroc": found["auroc"],
+        "suggested_threshold": {**found["suggested"], "criterion": "youden"},
+        "by_threshold": list(found["at"]),
+        "annotators": asdict(each.annotators) if each.annotators else None,
+    }
+
+
+def write(calibrations: Collection[Calibration], path: Path) -> None:
+    """Writes the file that :func:`read` reads."""
+    held = {"format": FORMAT, "calibrations": [as_dict(each) for each in calibrations]}
+    save(path, json.dumps(held, indent=1) + "\n")
+
+
+# The scores that labels are held against: from results as JSON lines, or from a store.
+def from_lines(path: Path) -> dict[Key, JudgedRow]:
+    """Reads the scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each
+    unit and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
+    found: dict[Key, tuple[int, JudgedRow | None]] = {}
+    for result in result_lines(path):
+        _add(found, result)
+    return {key: row for key, (_, row) in found.items() if row is not None}
+
+
+def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
+    """Reads the scores of some units: judges' scores within ``labels.window``, other metrics' within
+    ``store.retention``."""
+    found: dict[Key, tuple[int, JudgedRow | None]] = {}
+    for marks, group in numbers.batched(numbers.of_units(connection, units)):
+        query = f"SELECT body FROM results WHERE about IN ({marks}) ORDER BY seq"  # noqa: S608
+        for (body,) in connection.execute(query, group):
+            _add(found, json.loads(body))
+    standing = {key: row for key, (_, row) in found.items() if row is not None}
+    wanted = set(units)
+    for row, _ in people.judged(connection):
+        if row.unit in wanted:
+            standing[row.unit, row.metric] = row
+    return standing
+
+
+def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
+    """Adds a result unless a newer revision is known; a revision without a score removes an older score."""
+    unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
+    if result["level"] == "turn":
+        unit = f"{unit}:{result.get('span_id', '')}"
+    key = unit, f"{result['level']}.{result['metric']}"
+    revision = result.get("revision") or 0
+    if key in found and found[key][0] > revision:
+        return
+    score, evaluator = result.get("score"), result.get("evaluator") or {}
+    if result["outcome"] != "scored" or not isinstance(score, int | float):
+        found[key] = revision, None
+        return
+    found[key] = (
+        revision,
+        JudgedRow(
+            unit=unit,
+            metric=key[1],
+            session=str(result.get("session_id") or ""),
+            agent=str(result.get("agent") or ""),
+            score=float(score),
+            passed=result.get("success"),
+            threshold=result.get("threshold") if result.get("raw") is None else None,
+            model=str(evaluator.get("model") or evaluator.get("kind") or ""),
+            version=str(evaluator.get("version") or ""),
+            probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
+        ),
+    )

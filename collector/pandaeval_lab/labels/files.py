@@ -1,0 +1,235 @@
+"""Reads people's verdicts from CSV or JSON lines, and writes them. Every mistake is told with its line and what would
+be right."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.config import MetricNames
+from pandaeval_collector.labels.queue import about
+from pandaeval_collector.store.people import MOST_LABELS
+from pandaeval_otel.base.names import bounded
+from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, verdict
+
+COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
+_ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
+_TRACE = re.compile(r"[0-9a-f]{32}")
+_MOST_TOLD = 20
+_FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTable:
+    """The labels of a file. ``empty``: how many rows have no verdict (yet). ``ignored``: columns without a meaning
+    here."""
+
+    labels: list[HumanLabel]
+    empty: int
+    ignored: tuple[str, ...]
+
+
+def read_labels(path: Path, names: MetricNames) -> LabelTable:
+    """Reads a file of labels. ``names``: of the known metrics. Raises ``UserError`` that lists every mistake (20 at
+    most); none of the file's labels should be used then."""
+    labels: list[HumanLabel] = []
+    problems: list[str] = []
+    seen: dict[str, None] = {}
+    empty = 0
+    for line, row in _rows(path):
+        try:
+            if isinstance(row, str):
+                raise LabelError(row)
+            seen.update(dict.fromkeys(row))
+            if not _told(row, "label") and not _told(row, "score"):
+                empty += 1
+                continue
+            labels.append(_label(row, names))
+        except LabelError as error:
+            problems.append(one_printable_line(f"{path}, line {line}: {error}"))
+        if len(labels) > MOST_LABELS["person"]:
+            raise UserError(
+                f"{path} holds more than {MOST_LABELS['person']:,} labels, which is all that a store keeps: split it"
+            )
+    if problems:
+        more = [f"… and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
+        raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "Nothing was taken from this file."]))
+    if not labels and not empty:
+        raise UserError(f"{path}: no labels in it")
+    return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
+    """Yields each row with its line; in place of one that cannot be read, why not."""
+    try:
+        text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        cure = "name a file of labels, such as `pandaeval labels next -o FILE` writes"
+        raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
+    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
+
+
+def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
+    for line, each in enumerate(text.split("\n"), 1):
+        if each.strip():
+            try:
+                row = json.loads(each)
+            except (ValueError, RecursionError):
+                row = None
+            yield line, _named(row.items()) if isinstance(row, dict) else "no JSON object; write one a line"
+
+
+def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
+    head = text.partition("\n")[0]
+    mark = max(",;\t", key=head.count)
+    rows = csv.reader(io.StringIO(text), delimiter=mark)
+    try:
+        named = [*map(_column, next(rows, []))]
+        missing = [] if "metric" in named else ["metric"]
+        missing += [] if {"trace_id", "session_id"} & {*named} else ["trace_id (or session_id)"]
+        missing += [] if {"label", "score"} & {*named} else ["label (or score)"]
+        if missing:
+            raise UserError(
+                f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: "
+                f"{', '.join(COLUMNS)}"
+            )
+        for row in rows:
+            if any(row):
+                yield rows.line_num, _named(zip(named, map(_plain, row), strict=False))
+    except csv.Error as error:
+        raise UserError(f"{path}, line {rows.line_num}: this is no CSV ({error}): save it as “CSV UTF-8”") from error
+
+
+def _column(name: str) -> str:
+    name = name.strip().lower()
+    return _ALIASES.get(name, name)
+
+
+def _named(pairs: Any) -> Row:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        name = _column(str(key))
+        if name not in found or found[name] in (None, ""):
+            found[name] = value
+    return found
+
+
+def _plain(cell: str) -> str:
+    """Strips the mark that keeps spreadsheets from reading the cell as a formula."""
+    return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
+
+
+def _label(row: Row, names: MetricNames) -> HumanLabel:
+    score, passed = verdict(row.get("score"), _told(row, "label"))
+    unit, metric = about(_told(row, "trace_id").lower(), _told(row, "session_id"), _told(row, "metric"), names)
+    return HumanLabel(
+        unit=unit,
+        metric=metric,
+        score=score,
+        passed=passed,
+        annotator=bounded(_told(row, "annotator")),
+        at=_time(row.get("time")),
+        comment=_told(row, "comment")[:MOST_COMMENT],
+        probability=_probability(row.get("probability")),
+    )
+
+
+def _time(value: Any) -> float:
+    if value is None or value == "":
+        return 0.0
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, int | float) or re.fullmatch(r"[\d.]+", str(value)):
+            return datetime.fromtimestamp(float(value), UTC).timestamp()
+        found = datetime.fromisoformat(str(value))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise LabelError(f"the time {str(value)[:40]!r} is not like 2026-01-31T08:00:00Z") from None
+
+
+def _probability(value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0.0 < found <= 1.0:
+        raise LabelError(
+            f"the probability {str(value)[:40]!r} is no chance above 0 and up to 1; leave it as `pandaeval labels "
+            "next` wrote it, or empty"
+        )
+    return found
+
+
+def _told(row: Row, key: str) -> str:
+    value = row.get(key)
+    return "" if value is None else str(value).strip()
+
+
+# Writes verdicts, and lists to be filled in, as they are read above.
+_BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def row_of(label: HumanLabel) -> dict[str, Any]:
+    """Returns the columns of a label; columns without a value are ``None``."""
+    level = label.metric.partition(".")[0]
+    return {
+        "trace_id": label.unit if level in ("trace", "turn") else None,
+        "session_id": label.unit if level == "session" else None,
+        "metric": label.metric,
+        "label": None if label.passed is None else "pass" if label.passed else "fail",
+        "score": label.score,
+        "annotator": label.annotator or None,
+        "time": datetime.fromtimestamp(label.at, UTC).isoformat() if label.at else None,
+        "comment": label.comment or None,
+        "probability": label.probability,
+    }
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Writes labels as CSV. A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments
+    come from others."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_cell(row.get(column)) for column in COLUMNS] for row in rows)
+    return text.getvalue()
+
+
+def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Writes labels as one object a line, without empty columns."""
+    told = ({key: value for key, value in row.items() if value is not None} for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
+
+
+def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
+    """Writes labels as JSON lines if the file's name ends in ``.jsonl`` or ``.ndjson``, else as CSV."""
+    return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
+
+
+def save(path: Path, text: str) -> None:
+    """Writes a file. Raises ``UserError`` where it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
+    return f"'{text}" if text.startswith(_BEGINS_FORMULA) else text

@@ -1,0 +1,187 @@
+"""Groups failures by one question to a judge: all of them in one call, each assigned exactly once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.jobs.same_cause import fenced, shown_line
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.store.failures import HIGH, Failure, RootCause, by_code, worst_first
+
+MOST = 120
+"""Failures in one question; what is said of each is cut, so that they fit into every judge's window."""
+_MOST_CHARS = 300
+_log = logging.getLogger(__name__)
+_HEAD = "## Failures of an agent, each with its number, its label and what was said of it"
+
+
+class GroupedErrors(BaseModel):
+    """One root cause. ``failures``: numbers of those that come of it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    title: Annotated[str, Field(min_length=1, max_length=120)] = Field(description="The root cause, as a short title.")
+    description: Annotated[str, Field(min_length=1, max_length=400)] = Field(
+        description="What the agent does wrong, in one sentence."
+    )
+    severity: Literal["low", "medium", "high", "critical"] = Field(description="By the table.")
+    failures: Annotated[list[int], Field(min_length=1, max_length=MOST)] = Field(
+        description="Numbers of all failures that come of this cause."
+    )
+
+
+def _readable(groups: Any) -> Any:
+    """Drops the groups that cannot be read, where some can: one wrong field costs one group."""
+    if not isinstance(groups, list):
+        return groups
+    kept = []
+    for group in groups:
+        with suppress(ValidationError):
+            GroupedErrors.model_validate(group)
+            kept.append(group)
+    return kept or groups
+
+
+class ErrorDeduplication(Verdict):
+    """``groups``: each failure in one of them at most; what is in none makes a group of its own."""
+
+    groups: Annotated[list[GroupedErrors], BeforeValidator(_readable), Field(max_length=MOST)]
+
+
+RUBRIC = Rubric(
+    name="error_deduplication",
+    version="2",
+    text="""
+The record lists failures that were found in conversations of one or several agents. Which of them have the same root
+cause? Put each failure into exactly one group, so that a developer who mends one cause sees all that it explains.
+
+- A root cause is what the agent, its instructions or its tools do wrong, not the wording of one case: two made-up
+  forecasts and one made-up temperature are one cause, answering without live data.
+- Different labels may share a cause, and one label may have several. Failures of different agents share one only where
+  the same mistake is made.
+- Failures of two tools, and claims of success (`false_success`) and admitted failures, never share a group.
+- Prefer few groups that can be mended to many that repeat each other; a failure that is like no other stands alone.
+
+Severity, by the worst that the group does to users:
+low       minor; hardly any effect on the user: slightly wordy, small matters of wording
+medium    noticeable: needless calls of tools, asking for what was said already
+high      serious harm to the user's experience: contradictions, ignored requests, wrong use of tools
+critical  makes the agent unusable: breaches of security, loss of data, complete failure of the goal
+""",
+    verdict=ErrorDeduplication,
+    max_tokens=4000,
+)
+
+
+def given(failures: Sequence[Failure]) -> dict[str, Any]:
+    """Returns the values that go with the question."""
+    return {"number of failures": len(failures)}
+
+
+def record(failures: Sequence[Failure]) -> Pack:
+    """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    lines = []
+    for number, each in enumerate(failures, 1):
+        about = f"[{each.label}] {each.agent + ': ' if each.agent else ''}{each.reason}"
+        lines.append(f"{number}. {shown_line(about, _MOST_CHARS)}")
+    return fenced((_HEAD, "\n".join(lines)))
+
+
+Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
+"""Puts the question about these failures to a judge; raises what keeps it from answering."""
+
+
+@dataclass(slots=True)
+class _Named:
+    """A cause that a judge named, with its failures; groups of one title are one."""
+
+    said: GroupedErrors
+    shown: list[Failure] = field(default_factory=list)
+    members: list[Failure] = field(default_factory=list)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the group mixes failures of two tools, or claims of success with honest failures."""
+        tools = {each.tool for each in self.shown if each.tool}
+        return len(tools) > 1 or len({each.claims_success for each in self.shown}) > 1
+
+    def group(self) -> RootCause:
+        """Makes the group, never less grave than what a metric declares of one of its failures."""
+        declared = [member.severity for member in self.members if member.severity is not None]
+        severity = max((self.said.severity, *declared), key=SEVERITIES.index)
+        return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
+
+
+def grouped_by(judge: ReplayJudge, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
+    """Groups failures by root cause, gravest first: as the judge of a replay says in one call, else by label."""
+    settings = judge.settings
+    if settings is None or not failures:
+        return by_code(failures)
+    desk = judge.desk()
+
+    async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+        return await Judge(desk, record(shown), settings.model).ask(RUBRIC, given(shown))
+
+    return judge.run(grouped(failures, ask))
+
+
+async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
+    """Puts each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
+    its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
+
+    Of more than :data:`MOST` failures the judge is asked about the first
+    with causes of their own; others join the group of the one with the same cause, else code's.
+    """
+    if not failures:
+        return ()
+    texts = {failure.text: failure for failure in reversed(failures)}
+    first = {id(failure) for failure in texts.values()}
+    shown = [failure for failure in failures if id(failure) in first][:MOST]
+    try:
+        verdict = await ask(shown)
+    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
+        _log.warning("no judge could group the failures: they are grouped by tool, error and label: %s", error)
+        return by_code(failures, HIGH)
+    return assigned(failures, shown, verdict)
+
+
+def assigned(
+    failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
+) -> tuple[RootCause, ...]:
+    """Returns the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
+    reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
+    (:attr:`_Named.is_mixed`) to code."""
+    free = dict(enumerate(shown, 1))
+    titled: dict[str, _Named] = {}
+    for said in verdict.groups:
+        cause = titled.setdefault(said.title.casefold(), _Named(said))
+        cause.shown += [free.pop(number) for number in said.failures if number in free]
+    named = [*titled.values()]
+    of_text = {each.text: cause for cause in named for each in cause.shown}
+    asked = {each.text for each in shown}
+    alone: dict[str, list[Failure]] = {}
+    coded: list[Failure] = []
+    for failure in failures:
+        known = of_text.get(failure.text)
+        if known is None and failure.text in asked:
+            alone.setdefault(failure.text, []).append(failure)
+        elif known is None or known.is_mixed:
+            coded.append(failure)
+        else:
+            known.members.append(failure)
+    found = [cause.group() for cause in named if cause.members]
+    for members in alone.values():
+        first = members[0]
+        title = first.title if first.is_known else first.label
+        found.append(RootCause(title, first.reason, first.severity or HIGH, tuple(members), grouped=False))
+    return worst_first([*found, *by_code(coded)])

@@ -1,0 +1,283 @@
+"""Every regular expression of the product, and texts that are made to be slow for it.
+
+A pattern that backtracks takes the square of a text's length, or worse, on the right text. Such texts are found from
+the pattern itself: what leads to a repetition, what it repeats, many times, and an end that does not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import re._constants as code
+import re._parser as parser
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POOL = " a\n1A-_.,/(['\"=:\\é<*#)]}{`««x0\t|~%$?!+&;@^\u2026ne"
+"""Characters that repetitions are tried with, where they take them."""
+SIZES = (48, 384, 3_072, 24_576)
+MOST_SECONDS = 0.04
+"""Below this nobody waits, and a clock says little: the square takes longer at the last size."""
+MOST_RATIO = 6.0
+"""Most that four times the text may cost: linear is 4, the square is 16."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern and how it is asked: ``search`` unless its module only ever matches from a place."""
+
+    place: str
+    text: str
+    flags: int
+    method: str
+
+    @property
+    def compiled(self) -> re.Pattern[Any]:
+        return re.compile(self.text, self.flags)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A text on which a pattern takes more than linear time."""
+
+    pattern: Pattern
+    start: str
+    middle: str
+    end: str
+    characters: int
+    seconds: float
+    ratio: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pattern.place}: {self.start!r} + {self.middle!r} * n + {self.end!r}: {self.seconds:.2f} s for "
+            f"{self.characters} characters, x{self.ratio:.0f} for x4: {self.pattern.text[:120]!r}"
+        )
+
+
+def patterns(packages: Iterable[str]) -> list[Pattern]:
+    """Returns every pattern that the modules of ``packages`` hold or write out, each once."""
+    modules = [module for package in packages for module in _modules(package)]
+    trees = {module.__name__: ast.parse(Path(str(module.__file__)).read_text()) for module in modules}
+    asked = {name: _asked_by(tree) for name, tree in trees.items()}
+    patterns: dict[tuple[str, int, str], Pattern] = {}
+    for module in modules:
+        place = module.__name__
+        held = [
+            Pattern(f"{place}.{name}", held.pattern, held.flags & ~re.UNICODE, _method(name, asked.values()))
+            for name, value in vars(module).items()
+            for held in _held(value)
+        ]
+        for pattern in [*held, *_written_out(trees[place], place)]:
+            patterns.setdefault((pattern.text, pattern.flags, pattern.method), pattern)
+    return list(patterns.values())
+
+
+def _method(name: str, asked: Iterable[dict[str, set[str]]]) -> str:
+    """Returns the costliest way in which any module asks a name: from every place, from one, or as a whole."""
+    methods = {method for names in asked for method in names.get(name, ())}
+    return next((method for method in ("search", "match", "fullmatch") if method in methods), "search")
+
+
+def slow_texts(pattern: Pattern) -> Iterator[Slow]:
+    """Yields the texts on which a pattern takes more than linear time."""
+    ask = getattr(pattern.compiled, pattern.method)
+    plain = _cpu(ask, "x y " * (SIZES[-1] // 4))
+    for start, middle, end in sorted(_pumps(pattern)):
+        for size in SIZES:
+            seconds = _cpu(ask, _pumped(start, middle, end, size))
+            if seconds > max(MOST_SECONDS, 3 * plain):
+                ratio = _ratio(ask, start, middle, end, size)
+                if ratio > MOST_RATIO:
+                    yield Slow(pattern, start, middle, end, size, seconds, ratio)
+                break
+
+
+def _pumped(start: str, middle: str, end: str, size: int) -> str:
+    return start + middle * (size // len(middle) + 1) + end
+
+
+def _ratio(ask: Any, start: str, middle: str, end: str, size: int) -> float:
+    """Measures what four times a text costs, the best of three each: a machine is busy at times."""
+    texts = [_pumped(start, middle, end, n) for n in (size // 4, size)]
+    small, large = (min(_cpu(ask, text) for _ in range(3)) for text in texts)
+    return large / max(small, 1e-6)
+
+
+def _cpu(ask: Any, text: str) -> float:
+    begun = time.thread_time()
+    ask(text)
+    return time.thread_time() - begun
+
+
+def _modules(package: str) -> Iterator[Any]:
+    root = importlib.import_module(package)
+    yield root
+    for module in pkgutil.walk_packages(root.__path__, f"{package}."):
+        if not module.name.endswith("__main__"):
+            yield importlib.import_module(module.name)
+
+
+def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
+    """Yields the patterns in a module's constant, also in tables and in objects that it holds."""
+    if isinstance(value, re.Pattern):
+        if isinstance(value.pattern, str):
+            yield value
+    elif type(value).__name__ == "_Uncompiled":
+        yield re.compile(*value.__dict__["_arguments"])
+    elif depth < 4 and isinstance(value, dict):
+        for item in [*value.keys(), *value.values()]:
+            yield from _held(item, depth + 1)
+    elif depth < 4 and isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from _held(item, depth + 1)
+    elif depth < 4 and not isinstance(value, type) and type(value).__module__.startswith("pandaeval"):
+        for name in [*getattr(value, "__dict__", {}), *getattr(type(value), "__slots__", ())]:
+            yield from _held(getattr(value, name, None), depth + 1)
+
+
+def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
+    """Returns by which methods a module asks each name; one that it hands on, or searches with, is searched with."""
+    asked: dict[str, set[str]] = {}
+    called = {
+        id(n.value): n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            method = called.get(id(node), "search")
+            asked.setdefault(node.id, set()).add(method if method in ("match", "fullmatch") else "search")
+    return asked
+
+
+def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
+    """Yields the patterns that stand as text within functions: ``re.sub("…", …)``. A module's own are held by it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in (node for function in functions for node in ast.walk(function)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        owner, first = node.func.value, node.args[0]
+        if not (isinstance(owner, ast.Name) and owner.id == "re" and isinstance(first, ast.Constant)):
+            continue
+        if isinstance(first.value, str) and node.func.attr != "escape":
+            method = node.func.attr if node.func.attr in ("match", "fullmatch") else "search"
+            yield Pattern(f"{module}:{node.lineno}", first.value, 0, method)
+
+
+def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
+    """Returns texts in three parts: what leads to a repetition, what it repeats, and an end that does not fit."""
+    tree = parser.parse(pattern.text, pattern.flags)
+    pumps: set[tuple[str, str, str]] = set()
+    for lead, bodies in _repetitions(tree, "", pattern.flags):
+        for body in bodies:
+            for end in ("", "\x00"):
+                pumps.add((lead, body, end))
+            if lead:
+                pumps.add(("", lead + body, ""))
+                pumps.add(("", lead, "\x00"))
+    whole = _sample(tree, pattern.flags)
+    if whole:
+        pumps |= {("", whole, "\x00"), ("", whole[: max(1, len(whole) - 1)], "\x00")}
+    return {pump for pump in pumps if pump[1]}
+
+
+def _repetitions(tree: Any, lead: str, flags: int) -> Iterator[tuple[str, list[str]]]:
+    """Yields what leads to each repetition that has no small bound, and the texts that it may repeat."""
+    for op, given in tree:
+        if op in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
+            least, most, body = given
+            if most > 8:
+                yield lead, _bodies(body, flags)
+            yield from _repetitions(body, lead, flags)
+            lead += _sample(body, flags) * int(least)
+            continue
+        for inner in _inner(op, given):
+            yield from _repetitions(inner, lead, flags)
+        lead += _sample([(op, given)], flags)
+
+
+def _inner(op: Any, given: Any) -> list[Any]:
+    if op is code.SUBPATTERN:
+        return [given[3]]
+    if op is code.BRANCH:
+        return list(given[1])
+    if op in (code.ASSERT, code.ASSERT_NOT):
+        return [given[1]]
+    if op is code.ATOMIC_GROUP:
+        return [given]
+    return []
+
+
+def _bodies(body: Any, flags: int) -> list[str]:
+    """Returns what a repetition may repeat: its own sample, and for one character several that it takes."""
+    samples = {_sample(body, flags)}
+    if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
+        takes = [c for c in POOL if _takes(body[0], c, flags)]
+        samples.update(takes[:10])
+    if len(body) == 1 and body[0][0] in (code.BRANCH, code.SUBPATTERN):
+        for inner in _inner(*body[0]):
+            samples.add(_sample(inner, flags))
+    return sorted(samples - {""})
+
+
+def _takes(node: Any, character: str, flags: int) -> bool:
+    op, given = node
+    if op is code.ANY:
+        return character != "\n" or bool(flags & re.DOTALL)
+    if op is code.NOT_LITERAL:
+        return ord(character) != given
+    if op is code.CATEGORY:
+        given = [(op, given)]
+    negated, hit = False, False
+    for kind, value in given:
+        if kind is code.NEGATE:
+            negated = True
+        elif kind is code.LITERAL:
+            hit |= ord(character) == value
+        elif kind is code.RANGE:
+            hit |= value[0] <= ord(character) <= value[1]
+        elif kind is code.CATEGORY:
+            hit |= _in_category(value, character)
+    return hit != negated
+
+
+def _in_category(category: Any, character: str) -> bool:
+    name = str(category)
+    is_in = {
+        "DIGIT": character.isdigit(),
+        "SPACE": character.isspace(),
+        "WORD": character.isalnum() or character == "_",
+    }[name.rsplit("_", 1)[-1]]
+    return is_in != ("NOT" in name)
+
+
+def _sample(tree: Any, flags: int) -> str:
+    """Returns a text that a pattern takes, more or less: assertions are taken for granted."""
+    text = ""
+    for op, given in tree:
+        if op is code.LITERAL:
+            text += chr(given)
+        elif op in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
+            text += next((c for c in "xa1 -.:/(\n" + POOL if _takes((op, given), c, flags)), "") or _listed(given)
+        elif op in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
+            text += _sample(given[2], flags) * int(given[0])
+        elif op is code.SUBPATTERN:
+            text += _sample(given[3], flags)
+        elif op is code.BRANCH:
+            text += _sample(given[1][0], flags)
+        elif op is code.ATOMIC_GROUP:
+            text += _sample(given, flags)
+    return text
+
+
+def _listed(given: Any) -> str:
+    for kind, value in given if isinstance(given, list) else []:
+        if kind is code.LITERAL:
+            return chr(value)
+        if kind is code.RANGE:
+            return chr(value[0])
+    return ""

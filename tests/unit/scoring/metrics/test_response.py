@@ -1,0 +1,369 @@
+"""How runs end: each rule with a run that ended badly and one that looks like it and did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, owns_up, told
+from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending, response
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Turn
+
+ASKED = "Book the cheapest ferry."
+
+
+def span(span_id: str, kind: Kind, start: int, **more: Any) -> Span:
+    return Span("t", span_id, "" if span_id == "root" else "root", span_id, kind, start, start + 5, **more)
+
+
+def run(answer: str | None = "It is booked.", *calls: ToolCall, user: str | None = ASKED, **more: Any) -> Trace:
+    """A run of an agent that made ``calls`` on spans of their own and then answered."""
+    made = [span(call.span_id, Kind.TOOL, call.start_ns) for call in calls if call.span_id]
+    spans = (span("root", Kind.AGENT, 0), *made)
+    turns = (Turn(user, answer, "root"),)
+    return Trace("t", spans, "root", input=user, output=answer, turns=turns, tool_calls=calls, **more)
+
+
+def call(name: str, result: Any = None, at: int = 10, error: str | None = None, **arguments: Any) -> ToolCall:
+    captured = result is not None
+    span_id = f"{name}{at}"
+    return ToolCall(
+        name, "", arguments, result, error, span_id, "", at, at + 5, has_arguments=True, has_result=captured
+    )
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a result says of a run's end."""
+
+    score: float | None
+    reason: str
+    ending: Ending | None = None
+    why: Why | None = None
+    tool: str = ""
+    error: str = ""
+    span_ids: tuple[str, ...] = ()
+
+
+def found(trace: Trace, *end_tokens: str) -> Response:
+    said = response(trace, end_tokens)
+    if isinstance(said, Unscored):
+        return Response(None, said.reason, why=said.why)
+    assert isinstance(said, Score)
+    ending = Ending(said.metadata["ending"]) if "ending" in said.metadata else None
+    tool = said.metadata.get("tool") or said.metadata.get("ended_by") or ""
+    return Response(said.value, said.reason, ending, None, tool, said.metadata.get("error") or "", said.span_ids)
+
+
+def test_what_a_run_changed() -> None:
+    """By the last call of each tool that changes something."""
+    made = run(
+        "Done.",
+        call("book_flight", "Error: no seats", at=10),
+        call("book_flight", "booked", at=20),
+        call("cancel_flight", "cancelled", at=30),
+        call("cancel_flight", "Error: not found", at=40),
+        call("get_flight", "LH 12", at=50),
+    )
+    assert changed_by(made) == ("book_flight",)
+
+
+class TestEnded:
+    def test_an_answer(self) -> None:
+        assert found(run()) == Response(1.0, "the run ended with an answer")
+
+    @pytest.mark.parametrize("answer", ["No.", "4", "👍", "I cannot book that.", '{"booked": true}'])
+    def test_short_answers_and_refusals_are_answers(self, answer: str) -> None:
+        assert found(run(answer)).score == 1.0
+
+    def test_media_are_an_answer(self) -> None:
+        trace = run(None)
+        assert found(replace(trace, turns=(Turn(ASKED, None, "root", media_only=True),))).score == 1.0
+
+    @pytest.mark.parametrize("name", ["transfer_to_human_agents", "ask_user", "send_message", "finish", "end_call"])
+    def test_a_declared_end(self, name: str) -> None:
+        for answer, pending in ((None, True), ("", False)):
+            ended = found(run(answer, call(name), ends_in_tool_call=pending))
+            assert (ended.score, ended.tool) == (1.0, name)
+
+    def test_a_declared_end_that_failed_is_none(self) -> None:
+        assert found(run("", call("send_message", "Error: offline"))).ending is Ending.EMPTY_ANSWER
+
+
+class TestError:
+    def test_the_error_in_its_own_words(self) -> None:
+        ended = found(run(None, error="APIError: 400 context rejected"))
+        assert (ended.score, ended.ending, ended.span_ids) == (0.0, Ending.ERROR, ("root",))
+        assert ended.reason == "APIError: 400 context rejected; the run failed"
+
+    def test_the_tool_that_it_failed_in(self) -> None:
+        ended = found(run(None, call("book_ferry", error="backend timeout"), error="ToolError"))
+        assert ended.tool == "book_ferry"
+        assert ended.reason == "book_ferry failed: backend timeout; the run failed: ToolError"
+        assert ended.span_ids == ("root", "book_ferry10")
+
+    def test_an_error_without_a_message(self) -> None:
+        assert found(run(None, error="")).reason == "the run failed without a message"
+
+    def test_an_error_passed_off_as_an_answer(self) -> None:
+        said = (Message("assistant", (Text("Let me look that up."),)),)
+        models = [
+            span("m1", Kind.LLM, 1, output=said),
+            span("m2", Kind.LLM, 20, error="400 context rejected"),
+        ]
+        trace = run("The model produced an invalid request.")
+        ended = found(replace(trace, spans=(*trace.spans, *models)))
+        assert (ended.ending, ended.span_ids) == (Ending.ERROR, ("m2",))
+
+    def test_a_model_call_that_failed_beside_the_answer(self) -> None:
+        said = (Message("assistant", (Text("The cheapest ferry is booked."),)),)
+        models = [span("m1", Kind.LLM, 1, output=said), span("title", Kind.LLM, 20, error="timeout")]
+        trace = run("The cheapest ferry is booked.")
+        assert found(replace(trace, spans=(*trace.spans, *models))).score == 1.0
+
+
+class TestSilence:
+    @pytest.mark.parametrize("answer", ["", "  \n", "...", "\u200b"])
+    def test_silence_to_a_user(self, answer: str) -> None:
+        ended = found(run(answer))
+        assert (ended.score, ended.ending) == (0.0, Ending.EMPTY_ANSWER)
+
+    @pytest.mark.parametrize("answer", ["###STOP###", "<|endoftext|>", "</s>", "<|im_end|>"])
+    def test_tokens_of_control(self, answer: str) -> None:
+        ended = found(run(answer))
+        assert (ended.score, ended.ending) == (0.0, Ending.CONTROL_TOKEN)
+        assert answer in ended.reason
+
+    @pytest.mark.parametrize("token", ["###STOP###", "TERMINATE"])
+    def test_a_token_that_the_instructions_name_ends_the_run(self, token: str) -> None:
+        rule = f"When all is done, reply {token}."
+        models = [
+            span("m1", Kind.LLM, 1, system=rule),
+            span("m1", Kind.LLM, 1, input=(Message("system", (Text(rule),)),)),
+            span("m1", Kind.LLM, 1, input=(Message("user", (Text(rule),)),)),
+        ]
+        for model in models:
+            trace = run(token)
+            ended = found(replace(trace, spans=(*trace.spans, model)))
+            assert (ended.score, ended.ending) == (1.0, None)
+            assert token in ended.reason
+
+    def test_a_token_that_the_settings_name_ends_the_run(self) -> None:
+        assert found(run(" ###STOP###\n"), "###STOP###").score == 1.0
+
+    def test_a_declared_end_makes_up_for_no_failure(self) -> None:
+        ended = found(run("TERMINATE", call("book_ferry", "Error: full")), "TERMINATE")
+        assert ended.ending is Ending.UNRECOVERED_TOOL_ERROR
+
+    def test_not_captured_is_not_empty(self) -> None:
+        assert found(run(None)).why is Why.NO_CONTENT
+
+    def test_nobody_knows_what_was_asked(self) -> None:
+        assert found(run("", user=None)).why is Why.NO_CONTENT
+
+    def test_nobody_said_anything(self) -> None:
+        assert response(run("", user="")) is None
+
+    def test_a_run_without_any_turn(self) -> None:
+        assert response(Trace("t", (), "root")) is None
+
+
+class TestIncomplete:
+    def test_the_root_was_not_seen_to_end(self) -> None:
+        assert found(run(complete=False)).why is Why.INCOMPLETE_TRACE
+        assert found(run(None, complete=False, error="timeout")).why is Why.INCOMPLETE_TRACE
+        assert found(run(complete=False, trigger=Trigger.MAX_AGE)).why is Why.INCOMPLETE_TRACE
+
+    def test_a_root_below_that_of_another_service(self) -> None:
+        assert found(run(complete=False, fragment=True)).score == 1.0
+
+
+class TestDangling:
+    def test_a_call_that_nothing_answered(self) -> None:
+        asked = replace(call("book_ferry"), span_id="m1")
+        trace = run(None, ends_in_tool_call=True)
+        trace = replace(trace, spans=(*trace.spans, span("m1", Kind.LLM, 5)), tool_calls=(asked,))
+        ended = found(trace)
+        assert (ended.score, ended.ending, ended.tool) == (0.0, Ending.DANGLING_TOOL_CALL, "book_ferry")
+
+    def test_a_call_that_the_agent_gives_out_as_its_output(self) -> None:
+        asked = replace(call("book_ferry"), span_id="root", has_result=False)
+        given_out = (Message("assistant", (ToolRequest("book_ferry", {}),)),)
+        trace = run(None, ends_in_tool_call=True)
+        root = replace(trace.spans[0], output=given_out)
+        ended = found(replace(trace, spans=(root, span("m1", Kind.LLM, 5)), tool_calls=(asked,)))
+        assert (ended.score, ended.tool) == (1.0, "book_ferry")
+        before = replace(call("search_ferries", ["LH-1"], at=2), span_id="m0")
+        ended = found(replace(trace, spans=(root, span("m1", Kind.LLM, 5)), tool_calls=(before, asked)))
+        assert ended.ending is Ending.DANGLING_TOOL_CALL  # the agent's calls are run inside it
+
+    def test_a_run_that_ends_with_the_result_of_a_tool(self) -> None:
+        assert found(run(None, call("book_ferry", "booked"), ends_in_tool_call=True)).why is Why.INSUFFICIENT_EVIDENCE
+
+    def test_a_model_call_by_itself_goes_on_elsewhere(self) -> None:
+        model = span("root", Kind.LLM, 0)
+        asked = replace(call("book_ferry"), span_id="root")
+        turns = (Turn(ASKED, None, "root"),)
+        trace = Trace("t", (model,), "root", input=ASKED, turns=turns, tool_calls=(asked,), ends_in_tool_call=True)
+        assert response(trace) is None
+
+
+class TestToolErrors:
+    def test_the_last_change_failed(self) -> None:
+        looked = call("search_ferries", ["LH-1"])
+        ended = found(run("Your code is 4711.", looked, call("book_ferry", "Error: timeout", at=20)))
+        assert (ended.score, ended.ending, ended.tool) == (0.0, Ending.UNRECOVERED_TOOL_ERROR, "book_ferry")
+        assert ended.reason == "book_ferry failed: Error: timeout; nothing made up for it"
+        assert ended.span_ids == ("book_ferry20",)
+
+    def test_owning_up_to_it(self) -> None:
+        ended = found(run("The booking timed out, so nothing is booked.", call("book_ferry", error="timeout")))
+        assert (ended.score, ended.ending) == (HONEST, Ending.UNRECOVERED_TOOL_ERROR)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "The ferry is full. Would you like to take the next one?",
+            "The booking failed. Please confirm that I may use your other card.",
+            "I could not book it. I am transferring you to a human agent.",
+        ],
+    )
+    def test_asking_how_to_go_on_passes(self, answer: str) -> None:
+        ended = found(run(answer, call("book_ferry", "Error: full")))
+        assert (ended.score, ended.ending) == (ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "The booking failed. Is there anything else I can help you with?",
+            "The search was blocked. See https://ferries.example/s?from=HAM for it. Feel free to ask!",
+        ],
+    )
+    def test_ending_politely_is_not_asking(self, answer: str) -> None:
+        assert found(run(answer, call("book_ferry", "Error: full"))).score == HONEST
+
+    def test_a_hand_over_passes(self) -> None:
+        calls = (call("book_ferry", "Error: full"), call("transfer_to_human_agents", "ok", at=20))
+        assert found(run("One moment.", *calls)).score == ASKS_ON
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "Your ferry has been booked.",
+            "I've booked the ferry. Tickets cannot be changed later.",
+            "All done: the ferry is now booked! Let me know if you have any other requests.",
+        ],
+    )
+    def test_a_claim_that_it_was_done_is_false_success(self, answer: str) -> None:
+        ended = found(run(answer, call("book_ferry", "Error: full")))
+        assert (ended.score, ended.ending) == (0.0, Ending.FALSE_SUCCESS)
+
+    def test_a_claim_about_a_lookup_is_none(self) -> None:
+        ended = found(run("Your ferry has been booked.", call("get_ferry", "Error: timeout")))
+        assert ended.ending is Ending.UNRECOVERED_TOOL_ERROR
+
+    @pytest.mark.parametrize("name", ["page_down", "scroll", "go_back", "search", "open", "compute"])
+    def test_what_only_looks_loses_nothing(self, name: str) -> None:
+        calls = (call("get_page", "text", at=10), call(name, "Error: end of page", at=20))
+        assert found(run("It opens at nine.", *calls)).score == 1.0
+
+    @pytest.mark.parametrize("name", ["calculator-server-sub", "calculator_add", "compute_mean"])
+    def test_a_calculation_that_was_done_otherwise(self, name: str) -> None:
+        lost = call(name, "Error: not an integer")
+        assert found(run("20.6 - 20 is 0.6.", lost)).score == 1.0
+        assert found(run("Here it is.", lost)).score == 0.0
+
+    def test_without_a_captured_answer(self) -> None:
+        assert found(run(None, call("book_ferry", error="timeout"))).score == 0.0
+
+    @pytest.mark.parametrize(
+        "later",
+        [
+            call("book_ferry", "booked", at=30, sailing=2),
+            call("book_train", "booked", at=30),
+        ],
+    )
+    def test_a_later_success_makes_up_for_it(self, later: ToolCall) -> None:
+        assert found(run("Booked.", call("book_ferry", "Error: full", at=20), later)).score == 1.0
+
+    def test_looking_something_up_later_does_not(self) -> None:
+        trace = run("Booked.", call("book_ferry", "Error: full", at=20), call("get_weather", "rain", at=30))
+        assert found(trace).ending is Ending.UNRECOVERED_TOOL_ERROR
+
+    def test_another_change_of_the_same_moment_does_not(self) -> None:
+        trace = run("Both done.", call("book_ferry", "Error: full", at=20), call("send_mail", "sent", at=20))
+        assert found(trace).tool == "book_ferry"
+
+    def test_the_very_same_call_had_succeeded_before(self) -> None:
+        trace = run("Booked.", call("book_ferry", "booked", at=20), call("book_ferry", "Error: booked already", at=30))
+        assert found(trace).score == 1.0
+
+    def test_a_lookup_that_failed_beside_others_that_did_not(self) -> None:
+        trace = run("Rain.", call("get_weather", "Error: timeout"), call("search_weather", "rain", at=20))
+        assert found(trace).score == 1.0
+
+    def test_every_lookup_failed(self) -> None:
+        calls = [call("get_weather", "Error: timeout", at=at) for at in (10, 20)]
+        assert found(run("It will rain.", *calls)).ending is Ending.UNRECOVERED_TOOL_ERROR
+
+    def test_that_something_is_not_there_is_an_answer(self) -> None:
+        assert found(run("There is no such user.", call("get_user", "Error: user not found"))).score == 1.0
+        assert found(run("Deleted.", call("delete_user", "Error: user not found"))).score == 0.0
+
+    def test_a_result_that_speaks_of_errors_is_none(self) -> None:
+        result = {"results": [{"title": "Error: disk full", "url": "https://example.org"}]}
+        assert found(run("I found one page.", call("search_pages", result))).score == 1.0
+
+    def test_hints_of_the_definition_outweigh_the_name(self) -> None:
+        for read_only, score in ((None, 1.0), (True, 1.0), (False, 0.0)):
+            tools = (ToolDefinition("account_sweep", read_only=read_only),)
+            calls = (call("get_line", "up"), call("account_sweep", "Error: timeout", at=20))
+            assert found(run("All is well.", *calls, tools=tools)).score == score, read_only
+
+
+class TestOwningUp:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "The booking system timed out twice, so sailing LH-9999 is not booked.",
+            "I couldn’t cancel the order.",
+            "Unfortunately there are not enough seats left.",
+            "The gift card is not sufficient. Would you like to use another one?",
+            "It seems the fare is $76 higher. Would you like me to go on with another card?",
+            "Die Buchung ist leider fehlgeschlagen.",
+            "No se pudo completar la reserva.",
+            "抱歉，预订失败。",
+            "Sorry, the ferry is full.",
+            "The first order has been cancelled, but the second is not eligible for it.",
+            "I am sorry: I cancelled the first order, but the second could not be cancelled.",
+        ],
+    )
+    def test_honest(self, answer: str) -> None:
+        assert owns_up(answer)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "Your ferry is booked: FJ-88213.",
+            "I am sorry that the kettle leaks. I opened return RT-558 for it.",
+            "I booked it for you. The ticket will not be mailed: show this code instead.",
+            "The issue is solved: I cancelled the order.",
+            "Sorry for the wait! Your order has been cancelled.",
+            "I booked it without any problems.",
+            "Your order has been updated. Would you like anything else?",
+            "All done! It has been booked. Let me know if you need more, and don't hesitate to ask.",
+        ],
+    )
+    def test_as_if_it_were_done(self, answer: str) -> None:
+        assert not owns_up(answer)
+
+    def test_a_rule_is_an_admission_only_beside_work_that_was_done(self) -> None:
+        answer = "Your first order has been cancelled. The second cannot be cancelled."
+        assert told(answer, done=True) is Told.ADMITTED
+        assert told(answer, done=False) is Told.CLAIMED
+
+    def test_a_condition_claims_nothing(self) -> None:
+        assert told("Once your return is completed, you get the money.", done=False) is Told.NOTHING

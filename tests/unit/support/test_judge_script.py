@@ -1,0 +1,35 @@
+"""The judge by script knows every question that is asked: one that it cannot answer would look like a lost answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.prompt import messages
+from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.scoring.registry import registry
+from support.asked import GOOD, said
+from support.judge import GROUPING, rubric_of
+from support.judge_kills import FailingProvider
+
+RUBRICS = {
+    rubric.name: rubric
+    for rubric in (*GROUPING, *(rubric for metric in registry().values() for rubric in metric.rubrics))
+}
+PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, (), outset=10)
+
+
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
+def test_each_question_is_known_and_its_good_answer_holds(rubric: Rubric[Any]) -> None:
+    asked = messages(PACK, rubric)
+    assert rubric_of({"messages": asked}) == rubric.name
+    rubric.verdict.model_validate_json(said(asked, rubric.name, GOOD))
+
+
+def test_what_cannot_be_answered_is_not_counted_as_paid() -> None:
+    provider = FailingProvider(seed=1, share=0.0)
+    with pytest.raises(StopIteration):
+        provider(0, {"messages": [{"role": "user", "content": '# Question\nWhat is it?\n\nSet "echo" to 0123abcd.'}]})
+    assert (provider.answered, provider.usd) == ({}, 0.0)

@@ -1,0 +1,326 @@
+"""Intervals of agreement, against the same formulas in plain loops over sessions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
+from pandaeval_collector.analysis.stats.quantiles import t_quantile, wilson
+from pandaeval_lab.labels import judge_agreement
+from pandaeval_lab.labels.judge_agreement import (
+    AgreementEstimate,
+    JudgeAgreement,
+    agreement,
+    annotator_agreement,
+    jackknifed,
+)
+
+Values = NDArray[np.float64]
+Run = tuple[float, float, float]
+"""What people say, what the judge says, and the weight."""
+Ends = tuple[float | None, float | None, float | None]
+
+
+def _by_leaving_out(runs: Sequence[Run], sessions: Sequence[int], of: Callable[[Sequence[Run]], float]) -> Ends:
+    """The jackknife over sessions on Fisher's scale, for a measure that is defined whichever one is left out."""
+    names, edge = sorted({*sessions}), 1 - 1 / len(runs)
+    value, n = of(runs), len(names)
+    without = [of([run for run, own in zip(runs, sessions, strict=True) if own != name]) for name in names]
+    scaled = [math.atanh(max(-edge, min(edge, each))) for each in without]
+    error = math.sqrt((n - 1) / n * sum((each - fmean(scaled)) ** 2 for each in scaled))
+    half = t_quantile(n - 2) * max(error, 1 / math.sqrt(len(runs)))
+    middle = math.atanh(max(-edge, min(edge, value)))
+    return value, min(value, math.tanh(middle - half)), max(value, math.tanh(middle + half))
+
+
+def _table(runs: Sequence[Run]) -> tuple[float, float, float, float]:
+    """Shares of: both pass, people alone, the judge alone, neither."""
+    total = sum(weight for _, _, weight in runs)
+    shares = (
+        sum(weight for one, other, weight in runs if (one >= 0.5, other >= 0.5) == cell) / total
+        for cell in ((True, True), (True, False), (False, True), (False, False))
+    )
+    both, people, judge, neither = shares
+    return both, people, judge, neither
+
+
+def _kappa(runs: Sequence[Run]) -> float:
+    both, people, judge, neither = _table(runs)
+    chance = (both + people) * (both + judge) + (judge + neither) * (people + neither)
+    return (both + neither - chance) / (1 - chance)
+
+
+def _matthews(runs: Sequence[Run]) -> float:
+    both, people, judge, neither = _table(runs)
+    spread = (both + people) * (both + judge) * (judge + neither) * (people + neither)
+    return (both * neither - people * judge) / math.sqrt(spread)
+
+
+def _quadratic(runs: Sequence[Run]) -> float:
+    total = sum(weight for _, _, weight in runs)
+    apart = sum(weight * (one - other) ** 2 for one, other, weight in runs) / total
+    random = sum(first[2] * second[2] * (first[0] - second[1]) ** 2 for first in runs for second in runs) / total**2
+    return 1 - apart / random
+
+
+def _near(found: AgreementEstimate | None, expected: Ends) -> None:
+    assert found is not None
+    for end, each in zip((found.value, found.low, found.high), expected, strict=True):
+        assert end == (None if each is None else pytest.approx(each, rel=1e-9))
+
+
+def _drawn(seed: int, n: int, sessions: int, like: float) -> tuple[list[Run], list[int]]:
+    draw = np.random.default_rng(seed)
+    people = draw.integers(0, 5, n) / 4
+    judge = np.where(draw.random(n) < like, people, draw.integers(0, 5, n) / 4)
+    runs = [*zip(people.tolist(), judge.tolist(), draw.integers(1, 5, n).tolist(), strict=True)]
+    return runs, [*range(sessions), *draw.integers(0, sessions, n - sessions).tolist()]
+
+
+def _agreement(runs: Sequence[Run], sessions: Sequence[int]) -> JudgeAgreement:
+    people, judge, weights = zip(*runs, strict=True)
+    passes = (np.asarray(people) >= 0.5).astype(float)
+    return agreement(Labelled.of(people, judge, weights, sessions), passes, 0.5)
+
+
+class TestJackknife:
+    @pytest.mark.parametrize(
+        ("seed", "n", "sessions", "like"), [(1, 40, 40, 0.7), (2, 60, 9, 0.5), (3, 90, 30, 0.0), (4, 70, 50, 0.95)]
+    )
+    def test_each_measure_is_taken_without_each_session(self, seed: int, n: int, sessions: int, like: float) -> None:
+        runs, own = _drawn(seed, n, sessions, like)
+        found = _agreement(runs, own)
+        _near(found.kappa, _by_leaving_out(runs, own, _kappa))
+        _near(found.mcc, _by_leaving_out(runs, own, _matthews))
+        _near(found.graded, _by_leaving_out(runs, own, _quadratic))
+
+    @pytest.mark.parametrize("judge", [1.0, 0.0])
+    def test_one_exception_is_taken_for_no_more_than_one_of_as_many_runs(self, judge: float) -> None:
+        """Without it agreement is complete, or there is none at all."""
+        runs = [(float(at % 2), float(at % 2 == judge), 1.0) for at in range(20)]
+        runs[0] = (0.0, 1.0 - runs[0][1], 1.0)
+        _near(_agreement(runs, range(20)).mcc, _by_leaving_out(runs, range(20), _matthews))
+        _near(_agreement(runs, range(20)).kappa, _by_leaving_out(runs, range(20), _kappa))
+
+    def test_three_sessions_have_an_interval_and_two_have_none(self) -> None:
+        runs = [(1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 1.0)] * 3
+        own = [at // 3 for at in range(9)]
+        _near(_agreement(runs, own).kappa, (0.4, *_without_spread(0.4, 3)))
+        _near(_agreement(runs, [at % 2 for at in range(9)]).kappa, (0.4, None, None))
+
+    @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+    def test_where_all_are_passed_no_size_of_weights_makes_up_a_measure(self, size: float) -> None:
+        """What is left of rounding is no chance."""
+        draw = np.random.default_rng(6)
+        for _ in range(20):
+            found = _agreement([(1.0, 1.0, size * each) for each in draw.uniform(0.1, 1.0, 30).tolist()], range(30))
+            assert (found.kappa, found.mcc) == (AgreementEstimate(None), AgreementEstimate(None))
+
+    @pytest.mark.parametrize("value", [1.0, 0.25, -1.0])
+    def test_where_no_session_changes_it_the_interval_is_that_of_a_share(self, value: float) -> None:
+        found = jackknifed(np.ones((1, 12)), np.arange(12), lambda sums: np.full(sums.shape[1:], value))
+        assert found == pytest.approx((value, *_without_spread(value, 12)))
+
+    def test_what_is_not_defined_has_no_value_and_what_may_not_be_no_interval(self) -> None:
+        nothing = jackknifed(np.ones((1, 5)), np.arange(5), lambda sums: np.full(sums.shape[1:], math.nan))
+        assert nothing == (None, None, None)
+        seldom = jackknifed(np.ones((1, 5)), np.arange(5), lambda sums: np.where(sums[0] >= 5.0, 0.5, math.nan))
+        assert seldom == (0.5, None, None)
+
+
+def _without_spread(value: float, n: int) -> tuple[float, float]:
+    low, high = wilson((value + 1) / 2, n, t_quantile(n - 2))
+    return min(value, 2 * low - 1), max(value, 2 * high - 1)
+
+
+class TestAlpha:
+    def test_it_is_one_less_what_differs_over_what_would_by_chance(self) -> None:
+        """By pairs of verdicts: within each run, against all verdicts of all runs."""
+        draw = np.random.default_rng(3)
+        verdicts = [[bool(each) for each in draw.random(draw.integers(2, 5)) < 0.3 + at % 2 / 2] for at in range(30)]
+
+        def alpha(runs: Sequence[Run]) -> float:
+            kept = [verdicts[int(at)] for at, _, _ in runs]
+            every = [each for run in kept for each in run]
+            differ = sum(sum(one != other for one in run for other in run) / (len(run) - 1) for run in kept) / len(
+                every
+            )
+            chance = sum(one != other for one in every for other in every) / len(every) / (len(every) - 1)
+            return 1 - differ / chance
+
+        found = annotator_agreement([*verdicts, [True], []])
+        assert found is not None
+        numbered = [(float(at), 0.0, 1.0) for at in range(30)]
+        expected = _by_leaving_out(numbered, range(30), alpha)
+        assert (found.alpha, found.low, found.high) == pytest.approx(expected)
+        assert (found.runs, found.alike) == (30, sum(len({*run}) == 1 for run in verdicts))
+
+    def test_two_verdicts_are_enough_of_a_run(self) -> None:
+        found = annotator_agreement([[True, False], [True, True], [False]])
+        assert found is not None
+        assert (found.runs, found.alike, found.alpha) == (2, 1, pytest.approx(0.0))
+        assert (found.low, found.high) == (None, None)
+
+
+def _auroc(runs: Sequence[Run], sessions: Sequence[int]) -> Ends:
+    """By placements, each session's taken together."""
+    passed = [weight * (people >= 0.5) for people, _, weight in runs]
+    failed = [weight * (people < 0.5) for people, _, weight in runs]
+    good, bad = ([each / sum(some) for each in some] for some in (passed, failed))
+
+    def before(at: int, other: int) -> float:
+        return float(runs[at][1] > runs[other][1]) + float(runs[at][1] == runs[other][1]) / 2
+
+    every = range(len(runs))
+    value = sum(good[at] * bad[other] * before(at, other) for at in every for other in every)
+    of_good, of_bad, sizes = {}, {}, [0.0, 0.0]
+    for name in {*sessions}:
+        own = [at for at in every if sessions[at] == name]
+        of_good[name] = sum(good[at] * (sum(bad[o] * before(at, o) for o in every) - value) for at in own)
+        of_bad[name] = sum(bad[at] * (sum(good[o] * before(o, at) for o in every) - value) for at in own)
+        sizes[0] += sum(good[at] for at in own) ** 2
+        sizes[1] += sum(bad[at] for at in own) ** 2
+    known = [1 / each for each in sizes]
+    variance = sum((of_good[name] + of_bad[name]) ** 2 for name in of_good)
+    variance += sum(
+        sum(each**2 for each in of.values()) / max(1.0, n - 1) for of, n in zip((of_good, of_bad), known, strict=True)
+    )
+    n = value * (1 - value) / variance if variance > 1e-9 else min(known)
+    low, high = wilson(value, n, t_quantile(min(known) - 1))
+    return value, min(value, low), max(value, high)
+
+
+class TestAuroc:
+    @pytest.mark.parametrize(
+        ("seed", "n", "sessions", "like"), [(1, 40, 40, 0.7), (2, 60, 20, 0.5), (3, 90, 30, 0.0), (4, 30, 25, 0.97)]
+    )
+    def test_its_variance_is_that_of_the_placements_of_sessions(
+        self, seed: int, n: int, sessions: int, like: float
+    ) -> None:
+        runs, own = _drawn(seed, n, sessions, like)
+        _near(_agreement(runs, own).auroc, _auroc(runs, own))
+
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_where_all_are_in_order_the_rarer_kind_tells_how_sure_it_is(self, value: float) -> None:
+        runs = [(float(at < 14), abs(float(at < 14) - 1 + value), 1.0) for at in range(20)]
+        low, high = wilson(value, 6, t_quantile(5))
+        _near(_agreement(runs, range(20)).auroc, (value, min(low, value), max(high, value)))
+
+    @pytest.mark.parametrize(("sessions", "known"), [([0, 1, *range(2, 20)], True), ([0, 0, *range(1, 19)], False)])
+    def test_two_sessions_of_the_rarer_kind_are_the_least_for_an_interval(
+        self, sessions: list[int], known: bool
+    ) -> None:
+        runs = [(float(at > 1), at / 20 if at else 0.5, 1.0) for at in range(20)]
+        found = _agreement(runs, sessions).auroc
+        _near(found, _auroc(runs, sessions) if known else (found.value, None, None))
+
+
+class TestSuggested:
+    @pytest.mark.parametrize(("seed", "like", "present"), [(1, 0.3, 0.5), (2, 0.4, 0.9), (5, 0.4, 0.2)])
+    def test_it_lies_between_percentiles_of_what_draws_of_sessions_would_suggest(
+        self, seed: int, like: float, present: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(judge_agreement, "_DRAWS", 200)
+        runs, own = _drawn(seed, 60, 40, like)
+        people, _, weights = zip(*runs, strict=True)
+        judge = np.asarray(people) / 2 + np.random.default_rng(seed).random(60)
+        labelled = Labelled.of(people, judge, weights, own)  # type: ignore[arg-type]
+        passes = (labelled.people >= 0.5).astype(float)
+        found = agreement(labelled, passes, present)
+        cuts = judge_agreement._cuts(judge, present).tolist()
+
+        def best(weights: Values) -> float:
+            def gain(cut: float) -> float:
+                over = labelled.judge >= cut - 1e-9
+                passed, failed = (weights[passes == kind] for kind in (1.0, 0.0))
+                hits, alarms = (weights[over & (passes == kind)] for kind in (1.0, 0.0))
+                return round(hits.sum() / passed.sum() - alarms.sum() / failed.sum(), 12)
+
+            return max(cuts, key=lambda cut: (gain(cut), -abs(cut - present), -cut))
+
+        value, *draws = (best(each) for each in judge_agreement._drawn_weights(labelled))
+        low, high = np.quantile(draws, [0.025, 0.975])
+        _near(found.suggested, (value, min(value, low), max(value, high)))
+        assert low < high
+
+    @pytest.mark.parametrize(
+        ("draws", "known", "has_ends"), [(10, 8, False), (10, 9, True), (10, 10, True), (11, 9, False), (11, 10, True)]
+    )
+    def test_nine_of_ten_draws_have_to_tell_for_an_interval(
+        self, draws: int, known: int, has_ends: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A draw without a run that people fail tells nothing."""
+        people = np.array([1.0, 1.0, 0.0, 0.0])
+        times = np.ones((1 + draws, 4))
+        times[1 + known :, 2:] = 0.0
+        monkeypatch.setattr(judge_agreement, "_drawn_weights", lambda _: times)
+        found = agreement(Labelled.of(people, [0.9, 0.8, 0.3, 0.1]), people, 0.5).suggested
+        ends = (0.5, 0.5) if has_ends else (None, None)
+        assert (found.value, found.low, found.high) == (0.5, *ends)
+
+    def test_of_two_that_are_equally_near_the_lower_one_is_suggested(self) -> None:
+        """On every machine, of 47 thresholds: from 0.3125 on all but three are judged rightly, and from 0.6875 on."""
+        judge = np.arange(-31, 64, 2) / 32
+        people = np.r_[np.zeros(21), np.ones(3), np.zeros(3), np.ones(21)]
+        assert agreement(Labelled.of(people, judge), people, 0.5).suggested.value == 0.3125  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("people", [np.ones(12), np.zeros(12)])
+    def test_of_one_kind_alone_nothing_is_suggested(self, people: Values) -> None:
+        found = agreement(Labelled.of(people, np.linspace(0, 1, 12)), people, 0.5)
+        assert found.suggested == found.auroc == AgreementEstimate(None)
+
+    def test_draws_are_of_whole_sessions_and_those_of_a_seed_that_stays(self) -> None:
+        labelled = Labelled.of([1.0] * 5, [0.5] * 5, [1.0, 2.0, 3.0, 4.0, 5.0], [7, 7, 3, 9, 3])
+        rows = judge_agreement._drawn_weights(labelled)
+        times = np.random.default_rng(20).multinomial(3, [1 / 3] * 3, size=1000)[:, [0, 0, 1, 2, 1]]
+        assert rows.tolist() == [[1.0, 2, 3, 4, 5], *(times * labelled.weights).tolist()]
+
+    @pytest.mark.parametrize(("runs", "draws"), [(10, 1000), (20, 1000), (40, 500), (100, 200), (500, 200)])
+    def test_of_many_runs_there_are_fewer_draws(self, runs: int, draws: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(judge_agreement, "_MOST_WORK", 20_000)
+        assert judge_agreement._drawn_weights(Labelled.of([1.0] * runs, [1.0] * runs)).shape == (1 + draws, runs)
+
+
+class TestThresholds:
+    @pytest.mark.parametrize(("scores", "cuts"), [(3, 3), (200, 200), (201, 200), (2000, 200)])
+    def test_of_more_than_two_hundred_scores_so_many_quantiles_part_them(self, scores: int, cuts: int) -> None:
+        judge = np.arange(scores) / scores
+        found = judge_agreement._cuts(judge, 2.0)
+        assert len(found) == cuts
+        parts = judge if scores <= 200 else np.quantile(judge, np.linspace(0, 1, 200))
+        assert found.tolist() == [*np.round((parts[1:] + parts[:-1]) / 2, 4), 2.0]
+
+    @pytest.mark.parametrize(
+        ("cuts", "step"), [(1, 1), (49, 1), (50, 1), (51, 2), (100, 2), (101, 3), (150, 3), (199, 4), (200, 4)]
+    )
+    def test_every_so_many_th_is_shown_and_the_present_one(self, cuts: int, step: int) -> None:
+        every = np.arange(cuts) / 8
+        for present in range(0, cuts, 7):
+            shown = judge_agreement._shown(every, present / 8)
+            assert shown == [(at, at / 8) for at in sorted({*range(0, cuts, step), present})]
+
+    def test_rates_at_a_threshold_are_by_the_labels_of_the_kind_that_is_asked(self) -> None:
+        runs, own = _drawn(5, 50, 30, 0.6)
+        people, judge, weights = zip(*runs, strict=True)
+        found = _agreement(runs, own)
+        for at in found.at:
+            for each, kind in ((at.tpr, True), (at.fpr, False)):
+                kept = [place for place in range(50) if (people[place] >= 0.5) is kind]
+                over = [float(judge[place] >= at.threshold) for place in kept]
+                rate = label_rate(
+                    Labelled.of(over, over, [weights[place] for place in kept], [own[place] for place in kept])
+                )
+                _near(each, (rate.value, rate.low, rate.high))
+
+    def test_of_one_run_of_a_kind_there_is_a_rate_without_an_interval(self) -> None:
+        people = np.array([0.0, 1.0, 1.0])
+        found = agreement(Labelled.of(people, [0.6, 0.9, 0.2]), people, 0.5)
+        rates = [(each.fpr.value, each.fpr.low, each.fpr.high) for each in found.at]
+        assert rates == [(1.0, None, None), (1.0, None, None), (0.0, None, None)]
+        assert found.at[1].tpr.low is not None

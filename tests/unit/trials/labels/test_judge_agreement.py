@@ -1,0 +1,205 @@
+"""How far judges and people agree: reference values, and what must hold whatever comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled
+from pandaeval_lab.labels.judge_agreement import JudgeAgreement, agreement
+
+
+def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeAgreement:
+    people = np.r_[np.ones(both), np.zeros(judge_only), np.ones(people_only), np.zeros(neither)]
+    judge = np.r_[np.ones(both + judge_only), np.zeros(people_only + neither)]
+    return agreement(Labelled.of(people, judge), people, 0.5)
+
+
+def test_kappa_is_cohens() -> None:
+    """The example of most textbooks: of 50 proposals 20 and 15 alike, 5 and 10 not: 0.4."""
+    found = _table(20, 5, 10, 15)
+    assert found.kappa.value == pytest.approx(0.4)
+    assert (found.n, found.passed, found.failed) == (50, 30, 20)
+    assert found.kappa.low is not None
+    assert found.kappa.high is not None
+    # The large-sample standard error of Fleiss, Cohen and Everitt 1969 is 0.127 for this table.
+    assert found.kappa.high - found.kappa.low == pytest.approx(2 * 1.96 * 0.127, rel=0.15)
+    (at,) = [each for each in found.at if each.threshold == 0.5]
+    assert (at.tpr.value, at.fpr.value) == (pytest.approx(20 / 30), pytest.approx(5 / 20))
+
+
+def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
+    """Hanley and McNeil 1982, table I: 51 abnormal and 58 normal images in five categories, area 0.893."""
+    normal, abnormal = [33, 6, 6, 11, 2], [3, 2, 2, 11, 33]
+    judge = np.repeat(np.r_[0:5, 0:5] / 4, [*normal, *abnormal])
+    people = np.r_[np.zeros(58), np.ones(51)]
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert found.auroc.value == pytest.approx(0.893, abs=5e-4)
+    assert found.auroc.high is not None
+    assert found.auroc.low is not None
+    assert (found.auroc.high - found.auroc.low) / 2 / 1.96 == pytest.approx(0.032, abs=0.006)  # theirs: 0.032
+
+
+def test_graded_verdicts_are_compared_with_quadratic_weights() -> None:
+    """By the definition: observed over expected squared differences, all pairs."""
+    draw = np.random.default_rng(2)
+    people, judge = draw.integers(0, 5, 80) / 4, draw.integers(0, 5, 80) / 4
+    judge = np.where(draw.random(80) < 0.6, people, judge)
+    apart = ((people - judge) ** 2).mean() / ((people[:, None] - judge[None, :]) ** 2).mean()
+    found = agreement(Labelled.of(people, judge), (people >= 0.5).astype(float), 0.5)
+    assert found.graded is not None
+    assert found.graded.value == pytest.approx(1 - apart)
+
+
+def test_the_suggested_threshold_parts_what_people_pass_from_what_they_fail() -> None:
+    """A judge that never goes below 0.6: at 0.5 it passes everything."""
+    judge = np.r_[np.full(30, 0.62), np.full(10, 0.8), np.full(60, 0.95)]
+    people = np.r_[np.zeros(38), np.ones(62)]
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert found.kappa.value == pytest.approx(0.0)
+    assert found.suggested.value == pytest.approx(0.875)
+    assert found.suggested.low is not None
+    assert found.suggested.low > 0.6
+
+
+def test_where_all_are_passed_nothing_is_made_up() -> None:
+    people, judge = np.ones(20), np.linspace(0.2, 1.0, 20)
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert (found.auroc.value, found.suggested.value, found.kappa.value) == (None, None, pytest.approx(0.0))
+    assert found.at[0].fpr.value is None
+
+
+def test_what_was_chosen_more_often_weighs_less() -> None:
+    """Weights are as if a run stood there more than once."""
+    people, judge = np.r_[1.0, 0, 1, 0, 1, 0], np.r_[0.9, 0.8, 0.4, 0.3, 0.7, 0.1]
+    times = np.r_[4, 1, 1, 1, 2, 3]
+    weighted = agreement(Labelled.of(people, judge, times), people, 0.5)
+    repeated = np.repeat(people, times)
+    plain = agreement(Labelled.of(repeated, np.repeat(judge, times)), repeated, 0.5)
+    for name in ("kappa", "mcc", "auroc", "suggested"):
+        assert getattr(weighted, name).value == pytest.approx(getattr(plain, name).value), name
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
+def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
+    runs: list[tuple[bool, float]], threshold: float
+) -> None:
+    people = np.asarray([float(passed) for passed, _ in runs])
+    found = agreement(Labelled.of(people, [score for _, score in runs]), people, threshold)
+    for each, least in (
+        (found.kappa, -1.0),
+        (found.mcc, -1.0),
+        (found.auroc, 0.0),
+        *((at.tpr, 0.0) for at in found.at),
+    ):
+        if each.value is not None:
+            assert least - 1e-9 <= each.value <= 1.0 + 1e-9
+            assert each.low is None or each.low <= each.value <= (each.high or 1.0) + 1e-9
+    assert any(at.threshold == threshold for at in found.at)
+
+
+@pytest.mark.parametrize("present", [0.123, 0.21, 0.3, 0.777])
+def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one(present: float) -> None:
+    """Scores at 500 places: about 200 quantiles part them, of which every fourth is shown."""
+    judge = np.linspace(0.0, 1.0, 500)
+    people = (judge > 0.6).astype(float)
+    found = agreement(Labelled.of(people, judge), people, present)
+    shown = [each.threshold for each in found.at]
+    assert 40 <= len(shown) <= 51
+    assert shown == sorted(shown)
+    assert present in shown
+    others = [each for each in shown if each != present]
+    assert others[0] < 0.02
+    assert others[-1] > 0.97
+    assert np.diff(others).max() < 0.04, "evenly over all scores"
+    for each in found.at:
+        assert each.tpr.value == pytest.approx(np.mean(judge[people == 1] >= each.threshold))
+        assert each.fpr.value == pytest.approx(np.mean(judge[people == 0] >= each.threshold))
+    assert found.suggested.value == pytest.approx(0.6, abs=0.005)
+    assert found.threshold == present
+
+
+@pytest.mark.parametrize(("scores", "shown"), [(51, 50), (52, 26)])
+def test_up_to_fifty_thresholds_are_all_shown(scores: int, shown: int) -> None:
+    judge = np.arange(scores) / 100
+    people = (judge > 0.2).astype(float)
+    found = agreement(Labelled.of(people, judge), people, 0.005)
+    assert [each.threshold for each in found.at][:2] == [0.005, 0.015 if scores == 51 else 0.025]
+    assert len(found.at) == shown
+
+
+def test_thresholds_lie_halfway_between_scores_and_a_score_at_one_passes() -> None:
+    people, judge = np.array([0.0, 1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.5, 0.50009])
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert [each.threshold for each in found.at] == [0.15, 0.35, 0.5]
+    assert found.at[-1].tpr.value == pytest.approx(2 / 3)
+
+
+def test_of_equal_thresholds_the_nearest_to_the_present_one_is_suggested() -> None:
+    """Between 0.2 and 0.8 nothing parts better; 0.8 and 0.3 are halfway of neighbours."""
+    people, judge = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.2, 0.4, 0.6, 0.8])
+    assert agreement(Labelled.of(people, judge), people, 0.9).suggested.value == 0.7
+    assert agreement(Labelled.of(people, judge), people, 0.1).suggested.value == 0.3
+
+
+@pytest.mark.parametrize(
+    ("people", "graded"), [([0.0, 1.0, 1.0], False), ([0.0, 0.5, 1.0], True), ([0.0, 0.0, 0.0], False)]
+)
+def test_grades_are_compared_only_where_there_are_any(people: list[float], graded: bool) -> None:
+    labelled = Labelled.of(people, [0.1, 0.5, 0.9])
+    assert (agreement(labelled, (labelled.people >= 0.5).astype(float), 0.5).graded is not None) is graded
+
+
+def test_the_same_labels_have_the_same_intervals() -> None:
+    people, judge = np.r_[np.zeros(20), np.ones(20)], np.linspace(0.0, 1.0, 40) ** 2
+    first, second = (agreement(Labelled.of(people, judge), people, 0.5) for _ in range(2))
+    assert first == second
+
+
+def test_nothing_is_compared_with_nothing() -> None:
+    with pytest.raises(ValueError, match=r"^nothing to compare$"):
+        agreement(Labelled.of([], []), np.array([]), 0.5)
+
+
+def test_a_judge_that_never_errs_has_open_intervals() -> None:
+    """40 runs without a mistake do not prove that there is none."""
+    people = np.r_[np.zeros(10), np.ones(30)]
+    found = agreement(Labelled.of(people, people), people, 0.5)
+    (at,) = found.at
+    for each, value in ((found.kappa, 1.0), (found.mcc, 1.0), (found.auroc, 1.0), (at.tpr, 1.0), (at.fpr, 0.0)):
+        assert each.value == pytest.approx(value)
+        assert each.low is not None
+        assert each.high is not None
+        assert each.high - each.low > 0.1
+    assert at.fpr.high == pytest.approx(0.34, abs=0.02)
+
+
+def test_correlation_is_matthews() -> None:
+    """As numpy has Pearson's correlation of the two columns of zeros and ones."""
+    found = _table(20, 5, 10, 15)
+    people = np.r_[np.ones(20), np.zeros(5), np.ones(10), np.zeros(15)]
+    judge = np.r_[np.ones(25), np.zeros(25)]
+    assert found.mcc.value == pytest.approx(np.corrcoef(people, judge)[0, 1])
+
+
+def test_runs_of_one_session_are_not_taken_for_independent() -> None:
+    """Each run five times over says no more than once."""
+    draw = np.random.default_rng(4)
+    people = (draw.random(40) < 0.6).astype(float)
+    judge = np.where(draw.random(40) < 0.8, people, 1 - people)
+    once = agreement(Labelled.of(people, judge), people, 0.5)
+    often = np.repeat(people, 5)
+    five = agreement(Labelled.of(often, np.repeat(judge, 5), None, np.repeat(np.arange(40), 5).tolist()), often, 0.5)
+    for name in ("kappa", "mcc", "auroc"):
+        alone, repeated = getattr(once, name), getattr(five, name)
+        assert repeated.value == pytest.approx(alone.value)
+        assert repeated.high - repeated.low == pytest.approx(alone.high - alone.low, rel=0.1), name
+
+
+def test_one_bad_run_says_nothing_of_the_order() -> None:
+    people = np.r_[0.0, np.ones(20)]
+    found = agreement(Labelled.of(people, np.linspace(0, 1, 21)), people, 0.5)
+    assert (found.auroc.value, found.auroc.low, found.auroc.high) == (1.0, None, None)

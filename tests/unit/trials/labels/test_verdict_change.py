@@ -1,0 +1,72 @@
+"""When is another way of judging proven to be nearer to people?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
+from pandaeval_lab.alignment.align import VerdictChange, verdict_change
+
+
+def change(better: int, worse: int, alike: int = 50) -> VerdictChange:
+    before = [False] * better + [True] * worse + [True] * alike
+    after = [True] * better + [False] * worse + [True] * alike
+    found = verdict_change(before, after, range(len(before)))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "proven"),
+    [(0, 0, False), (1, 0, False), (6, 0, False), (7, 0, True), (12, 3, True), (8, 3, False), (0, 20, False)],
+)
+def test_a_handful_of_runs_proves_nothing(better: int, worse: int, proven: bool) -> None:
+    assert change(better, worse).proven is proven
+
+
+def test_the_gain_is_in_shares_of_all_runs() -> None:
+    found = change(20, 5, 75)
+    assert (found.n, found.before, found.after, found.differ) == (100, 80, 95, 25)
+    assert found.gain == pytest.approx(0.15)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < 0.15 < found.high < 0.25
+
+
+def test_runs_of_one_session_count_as_about_one() -> None:
+    before, after = [False] * 12, [True] * 12
+    alone = verdict_change(before, after, range(12))
+    together = verdict_change(before, after, [at // 6 for at in range(12)])
+    assert alone is not None
+    assert together is not None
+    assert (alone.proven, together.proven) == (True, False)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(1, 1), (2, 0), (9, 4)])
+def test_the_interval_is_that_of_the_rate_among_runs_that_differ(better: int, worse: int) -> None:
+    found, told = change(better, worse, 20), [1.0] * better + [0.0] * worse
+    rate = label_rate(Labelled.of(told, told))
+    of = len(told) / (20 + len(told))
+    assert (found.low, found.high) == pytest.approx(((2 * rate.low - 1) * of, (2 * rate.high - 1) * of))
+    assert (found.n, found.differ) == (20 + len(told), len(told))
+
+
+def test_of_one_run_that_differs_there_is_no_interval() -> None:
+    assert change(1, 0, 3) == VerdictChange(4, 3, 4, 1, None, None)
+    assert change(0, 0, 2) == VerdictChange(2, 2, 2, 0, None, None)
+
+
+def test_without_a_run_there_is_no_change() -> None:
+    assert verdict_change([], [], []) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=1, max_size=60))
+def test_whatever_comes_the_gain_lies_in_its_interval(runs: list[tuple[bool, bool, int]]) -> None:
+    before, after, clusters = zip(*runs, strict=True)
+    found = verdict_change(before, after, clusters)
+    assert found is not None
+    if found.low is not None and found.high is not None:
+        assert -1 - 1e-9 <= found.low <= found.gain + 1e-9
+        assert found.gain - 1e-9 <= found.high <= 1 + 1e-9
