@@ -20,7 +20,7 @@ from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -323,7 +323,7 @@ def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[Fai
     return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
 
 
-class GroupGauges(Table):
+class GroupGauges(StoreTable):
     """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
 
     _read_at = float("-inf")
