@@ -306,7 +306,8 @@ def scan(text: str) -> list[Value]:
             written = address[0].rstrip(".,;:!?*_")
             kind: Kind = "url" if address.lastgroup == "url" else "address"
             found.append(Value(kind, written, address.start(), (squeezed(written),)))
-        text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
+        if found:
+            text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
     done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
