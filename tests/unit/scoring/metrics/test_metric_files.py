@@ -217,7 +217,6 @@ class TestResponse:
         ("answer", "facts", "label"),
         [
             ("", {}, "empty_answer"),
-            ("<|endoftext|>", {}, "control_token"),
             (None, {"error": "boom"}, "error"),
             ("answer", {"error": "boom"}, "error"),
         ],
