@@ -169,8 +169,8 @@ _ASKS_ON = lazily(
     r"let me know (?:if|how|which|what|whether)|how would you like)\b"
 )
 _GO_ON = lazily(
-    r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|instead|alternative\w*|"
-    r"another (?:way|method|card|date|option)|different)\b"
+    r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
+    r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
 )
 """What a question about work that was not done yet asks."""
 _HANDS_OVER = lazily(
@@ -254,9 +254,7 @@ def told(answer: str, done: bool = True) -> Told:
 
 def claims_in(answer: str) -> list[str]:
     """Returns the sentences of an answer that say that something was done: no offer, condition or question."""
-    return [
-        each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None
-    ]
+    return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
 
 
 def _sentences(answer: str) -> list[str]:

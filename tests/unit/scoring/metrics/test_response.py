@@ -305,7 +305,8 @@ class TestToolErrors:
         assert found(run(answer, *calls)).ending is ending
 
     @pytest.mark.parametrize(
-        "command", ["grep -rn todo src", "ls -la | head", "cat log.txt 2>/dev/null", "git log -3", "print(open('a').read())"]
+        "command",
+        ["grep -rn todo src", "ls -la | head", "cat log.txt 2>/dev/null", "git log -3", "print(open('a').read())"],
     )
     def test_a_shell_that_reads_loses_nothing(self, command: str) -> None:
         for tool in ("execute_bash", "terminal", "python_interpreter"):

@@ -208,7 +208,7 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
             token = _short(answer.strip())
             return Unscored(
                 Why.INSUFFICIENT_EVIDENCE,
-                f"the answer is a token alone ({token}), and no instructions were captured that could name it as the end",
+                f"the answer is a token alone ({token}), and no instructions that could name it were captured",
             )
         return _bad(
             0.0, f"the answer is a token of control: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
