@@ -133,13 +133,19 @@ class _Answers(_Rule):
     def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         member, first = reading.member, reading.stretch.first
         earlier = tuple(
-            EarlierOutput(each.trace_id, first + at, *each.direction_and_words())
+            EarlierOutput(each.trace_id, first + at, *each.direction_and_words(), frozenset(each.facts.asked.split()))
             for at, each in zip(reading.others, reading.read, strict=True)
         )
         size, lost = len(earlier[0].embedding) if earlier else 0, None if run is None else run.lost
         texts = own_texts(member, self._evaluator.embedder, size, lost)
-        trace, asked_again = remembered(member, unit), member.facts.asked_again
-        return self._evaluator.with_others(self.metric, trace, unit, texts, earlier=earlier, asked_again=asked_again)
+        facts = member.facts
+        asking = {
+            "asked_again": facts.asked_again,
+            "asked": frozenset(facts.asked.split()),
+            "changed": bool(facts.done),
+        }
+        trace = remembered(member, unit)
+        return self._evaluator.with_others(self.metric, trace, unit, texts, earlier=earlier, **asking)
 
 
 class _Before(_Rule):
