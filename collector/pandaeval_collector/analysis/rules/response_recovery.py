@@ -95,6 +95,25 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
 
 
+def answering_span(trace: Trace) -> str:
+    """Returns the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
+    own, which said it; where none shows what it said, the last model call. ``""`` without one."""
+    inner = {span.parent_id for span in trace.spans}
+    steps = [
+        span
+        for span in trace.spans
+        if span.kind is Kind.LLM or (span.kind is Kind.AGENT and span.span_id not in inner)
+        if span.span_id != trace.root_span_id
+    ]
+    answer = (trace.output or "").strip()
+    heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]
+    for same in (str.__eq__, str.__contains__) if answer else ():
+        if by := [id_ for id_, texts in heard if any(same(answer, text) for text in texts if text)]:
+            return by[-1]
+    models = [span for span in steps if span.kind is Kind.LLM and span.output is None]
+    return max(models, key=lambda span: span.end_ns).span_id if models and answer else ""
+
+
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
     """Whether a call was to change something, by its definition or its name; of a shell or an interpreter, by the
     commands or the code that it was given."""

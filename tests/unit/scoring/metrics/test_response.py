@@ -304,6 +304,12 @@ class TestToolErrors:
         )
         assert found(run(answer, *calls)).ending is ending
 
+    def test_false_success_names_the_model_call_that_claims_it(self) -> None:
+        trace = run("It has been booked.", call("book_ferry", "Error: full"))
+        said = (Message("assistant", (Text("It has been booked."),)),)
+        ended = found(replace(trace, spans=(*trace.spans, span("m1", Kind.LLM, 20, output=said))))
+        assert (ended.ending, ended.span_ids, ended.tool) == (Ending.FALSE_SUCCESS, ("m1",), "book_ferry")
+
     @pytest.mark.parametrize(
         "command",
         ["grep -rn todo src", "ls -la | head", "cat log.txt 2>/dev/null", "git log -3", "print(open('a').read())"],

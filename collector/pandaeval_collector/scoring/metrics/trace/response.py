@@ -28,6 +28,7 @@ from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.course import stated_values
 from pandaeval_collector.analysis.rules.response_recovery import (
     Told,
+    answering_span,
     changed_by,
     claims_in,
     lost_at,
@@ -234,7 +235,8 @@ def _lost(trace: Trace, answer: str | None) -> Finding | None:
     error = plain_error(error_of(call)).rstrip(".")
     cause = f"{call.name} failed" + (f": {error}" if error else "")
     reason = how.format(cause) if "{}" in how else f"{cause}; nothing made up for it{how}"
-    spans = tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
+    said_by = answering_span(trace) if ending is Ending.FALSE_SUCCESS else ""
+    spans = (said_by,) if said_by else tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
     return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)
 
 
