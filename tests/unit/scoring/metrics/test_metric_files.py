@@ -183,7 +183,7 @@ class TestLoopDetection:
         assert found.value == pytest.approx(1.0 - found.metadata["max_hybrid"], abs=1e-9), "to the letter, always"
         return found
 
-    SUMMARY = "Your booking: ferry to Oslo on deck three for the family with one car. The total is 329 dollars."
+    SUMMARY = "Your booking: ferry to Oslo, visit V-670, for the family with one car. The total is 329 dollars."
 
     @pytest.mark.parametrize(
         ("said", "excuse"),
