@@ -263,7 +263,7 @@ class Dependencies:
         stand = [
             (row.id, body["metric"], tuple(body["span_ids"]))
             for (about, key), row in self._store.newest_results([unit.id]).items()
-            if row.success is False and not (about == unit.id and key.partition(".")[2] in anew)
+            if row.success is not None and not row.success and not (about == unit.id and key.partition(".")[2] in anew)
             if (body := orjson.loads(row.body))["evaluator"]["kind"] != "llm"
         ]
         trace = reading.trace or _kept(self._store, reading)
