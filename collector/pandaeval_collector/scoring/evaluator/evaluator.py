@@ -77,13 +77,15 @@ class Evaluator:
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
+        shared = self.settings.shares_sessions
+        traces = [m for m in metrics if m.level == "trace"]
         self.dependent = sorted(
-            ((m, m.reads) for m in metrics if m.level == "trace" and m.reads is not None),
+            ((m, m.reads) for m in traces if m.reads is not None and (shared or m.needs_session)),
             key=lambda each: (each[1].later, not each[1].answers),
         )
         """The metrics that read other traces of the session, and which: those that compare answers first, those that
         read later traces last."""
-        self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
+        self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
         self._models = LearnedModels(self.settings.learned)
