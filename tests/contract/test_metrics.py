@@ -30,6 +30,7 @@ from pandaeval_collector.scoring.metric import (
 )
 from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
 from pandaeval_lab.cases import Case, Trial, TrialContext
+from pandaeval_lab.cli.metrics import description
 from pandaeval_otel.base import plugins
 from pandaeval_otel.model import Trace, Trigger, Turn
 
@@ -60,7 +61,7 @@ def _empty(metric: Metric[Any, Any]) -> Any:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 class TestEveryMetric:
     def test_says_what_it_asks_and_what_it_does_not_judge(self, metric: Metric[Any, Any]) -> None:
-        said = metric.description
+        said = description(metric)
         assert said.splitlines()[0].endswith("?"), "the first line is the question"
         assert "It does not " in " ".join(said.split()), "a sentence says what it does not judge"
         assert "Source:" in said or "Ours" in said
@@ -72,7 +73,7 @@ class TestEveryMetric:
         module = importlib.import_module(f"{folder}.{metric.name}")
         assert module.METRIC is metric
         assert module.__doc__ is not None
-        assert metric.description == module.__doc__.strip()
+        assert description(metric) == module.__doc__.strip()
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 

@@ -12,6 +12,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cli.metrics import whys
 from pandaeval_lab.replay.files import Input
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace, Trigger
@@ -50,7 +51,7 @@ def test_only_declared_whys_are_said() -> None:
                 if isinstance(finding, Unscored):
                     said[key].add(finding.why)
     for key, metric in metrics.items():
-        assert said[key] <= {*metric.whys}, key
+        assert said[key] <= {*whys(metric)}, key
         assert Why.INCOMPLETE_TRACE in said[key] or metric.kind == "llm" or metric.learned or metric.explains, key
         assert Why.METRIC_ERROR not in said[key], key
     assert sum(Why.NO_CONTENT in whys for whys in said.values()) >= 8

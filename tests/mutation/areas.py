@@ -39,7 +39,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "lists": Area(
         (
-            *("store/finding.py", "store/listed.py", "store/wanted.py"),
+            *("store/finding.py", "store/listed.py"),
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
             "show/shapes.py",
         ),
@@ -53,7 +53,7 @@ AREAS: Mapping[str, Area] = {
     "store": Area(
         (
             *("store/table.py", "store/changes.py", "store/chunks.py"),
-            *("store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
+            *("store/jobs.py", "store/numbers.py"),
             *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/runs.py"),
             "store/store.py",
         ),

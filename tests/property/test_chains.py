@@ -17,8 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.pipeline.line.facts import TraceFacts
 from pandaeval_collector.pipeline.line.handover import Handed, packed, unpacked
-from pandaeval_collector.pipeline.line.implied_sessions import Forward
-from pandaeval_collector.pipeline.line.implied_sessions import Turn as Linked
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.members import packed_answer
 from pandaeval_collector.pipeline.timing import Timing
@@ -140,8 +139,8 @@ class Said:
     def trace_id(self) -> bytes:
         return self.number.to_bytes(16, "big")
 
-    def link(self) -> Linked:
-        return Linked(self.trace_id.hex(), self.start, self.session, self.continues, self.gives)
+    def link(self) -> LinkedTrace:
+        return LinkedTrace(self.trace_id.hex(), self.start, self.session, self.continues, self.gives)
 
     def handed(self) -> Handed:
         """As it comes to the owner of sessions."""

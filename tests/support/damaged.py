@@ -18,9 +18,8 @@ import orjson
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store.checking import damages
-from pandaeval_collector.store.checksums import checksum_of
 from pandaeval_collector.store.connection import PAGE_BYTES, connect, note_damage
-from pandaeval_collector.store.rows import ResultRow
+from pandaeval_collector.store.rows import ResultRow, checksum_of
 from support.collector import standing
 from support.database import open_database
 from support.embedder import WordEmbedder

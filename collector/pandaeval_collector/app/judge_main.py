@@ -34,9 +34,9 @@ from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.store.asked import JUDGE_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.live_groups import LiveGroups
+from pandaeval_collector.store.store import JUDGE_WRITES, AskedStore
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     configured = judge_of(config, live=True)
     assert configured is not None, "a judge is configured"
-    store = asked_store(Path(config.store.path), clock, front, JUDGE_WRITES)
+    store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
     process, caller = open_caller(store, configured, os.environ)
     telemetry, scorer = Telemetry(), evaluator(config)
     longest_wait = math.inf

@@ -17,7 +17,7 @@ from pandaeval_collector.config import Config, secret
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.asked import JUDGE_WRITES, writing
+from pandaeval_collector.store.store import JUDGE_WRITES, writing
 
 MODULE = "pandaeval_collector.app.judge_main"
 FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact

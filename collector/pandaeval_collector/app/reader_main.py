@@ -39,9 +39,9 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.asked import READER_WRITES, asked_store
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.store import READER_WRITES, AskedStore
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class LiveJudgeOfFront:
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     path, telemetry = Path(config.store.path), Telemetry()
-    store = asked_store(path, clock, front, READER_WRITES)
+    store = AskedStore(path, clock, front, READER_WRITES)
     judged = judge(config, live=True)
     live = None if judged is None else LiveJudgeOfFront(front, frozenset(judged.setup.models))
     runs = Runs(store, config, os.environ, telemetry, live, lambda sent, batch: front.ask("emitted", sent, batch))

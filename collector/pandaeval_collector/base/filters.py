@@ -3,9 +3,10 @@ the filters of runs, the options of commands and the words of MCP tools are made
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 MOST_TEXT = 500
 """Most characters of a filter."""
@@ -21,7 +22,7 @@ OUTCOMES = ("scored", "assumed", "unscored")
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A filter of lists. ``name``: of the API's parameter, and the field of
-    :class:`pandaeval_collector.store.wanted.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
+    :class:`pandaeval_collector.store.listed.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
     may be given, which must all hold. ``option``: its name in commands, where ``name`` would not tell what it is about;
     of a ``flag`` with the word for no."""
 
@@ -59,3 +60,31 @@ def meaning(name: str) -> str:
 def but_times() -> Iterator[Filter]:
     """Returns the filters of schedules, which know their times themselves."""
     return (each for each in FILTERS if each.kind != "time")
+
+
+def in_place_of(
+    name: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns a decorator that gives a command or a tool ``options`` (annotation and default by name) in place of its
+    parameter ``name``, whose value ``make`` makes of the options' values."""
+
+    def made(command: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*own: Any, **given: Any) -> Any:
+            said = make(**{each: given.pop(each) for each in options if each in given})
+            return command(*own, **given, **{name: said})
+
+        called.__doc__, called.__name__ = command.__doc__, command.__name__
+        keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
+        for each in inspect.signature(command, eval_str=True).parameters.values():
+            if each.name == name:
+                parameters += [
+                    inspect.Parameter(option, keyword, default=default, annotation=annotation)
+                    for option, (annotation, default) in options.items()
+                ]
+            else:
+                parameters.append(each if each.name == "self" else each.replace(kind=keyword))
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        return called
+
+    return made

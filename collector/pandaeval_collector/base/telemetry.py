@@ -16,74 +16,71 @@ from pandaeval_collector.base.instrument import Attributes, Instrument, attribut
 from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
-_TABLES = {
-    "counter": """
-pandaeval.spans {span} Spans decoded, by what became of them
-pandaeval.logs {record} Log records decoded, by what became of them
-pandaeval.claims {item} Spans and log records that claim to be the collector's own output and are not: taken like
-  all others
-pandaeval.labels {label} People's verdicts that came by OTLP, by what became of them
-pandaeval.items {item} Spans and log records taken up again, decided, or let go for another collector
-pandaeval.members {trace} Traces that other collectors decided and whose sessions are scored here, by what became of
-  them
-pandaeval.log.messages {message} Messages of Kafka, by what became of them
-pandaeval.log.partitions {partition} Partitions taken and released
-pandaeval.log.errors {error} Failures of reading from Kafka
-pandaeval.traces {trace} Traces decided, by why they were closed
-pandaeval.sessions {session} Sessions that could not be scored
-pandaeval.workers {process} Processes of the line, started and ended
-pandaeval.judges {process} Processes of the judge, started and ended
-pandaeval.readers {process} Processes that answer reads, started and ended
-pandaeval.metric.cpu s CPU time that metrics took, measured on one unit in 17; what several read is counted to the
-  first of them
-pandaeval.jobs {job} Judge jobs, by what became of them
-pandaeval.runs {run} Evaluation runs, by what became of them
-pandaeval.requests {request} Requests received, by answer and door
-pandaeval.exporter.items {item} Results sent or dropped, by exporter and signal
-pandaeval.series.folded {result} Results counted under agent, service and environment __other__, for want of a
-  series of their own
-pandaeval.component.errors {error} Errors that components raised; what they should have given is missing
-pandaeval.store.errors {error} Failures of the disk, by what was done about them
-pandaeval.judge.retests {retest} Questions put twice, by what came of it
-pandaeval.judge.shadow {verdict} Questions put to the shadow judge, by outcome
-pandaeval.judge.seconds {verdict} Questions put to the second judge, by outcome
-pandaeval.judge.answers {answer} Judge's verdicts: asked for, or remembered
-""",
-    "gauge": """
-pandaeval.pass_rate {share} Share of judged runs that people would pass, corrected by their labels; none below 50
-  labels
-pandaeval.pass_rate.low {share} Lower end of its 95 % interval
-pandaeval.pass_rate.high {share} Upper end of its 95 % interval
-pandaeval.pass_rate.labels {run} Judged runs with a label, which it rests on
-pandaeval.failure_groups {failure} Failures by the group of their root cause; the 200 with the newest ones, the
+_TABLE = """
+pandaeval.spans counter {span} Spans decoded, by what became of them
+pandaeval.logs counter {record} Log records decoded, by what became of them
+pandaeval.claims counter {item} Spans and log records that claim to be the collector's own output and are not: taken
+  like all others
+pandaeval.labels counter {label} People's verdicts that came by OTLP, by what became of them
+pandaeval.pass_rate gauge {share} Share of judged runs that people would pass, corrected by their labels; none below
+  50 labels
+pandaeval.pass_rate.low gauge {share} Lower end of its 95 % interval
+pandaeval.pass_rate.high gauge {share} Upper end of its 95 % interval
+pandaeval.pass_rate.labels gauge {run} Judged runs with a label, which it rests on
+pandaeval.failure_groups gauge {failure} Failures by the group of their root cause; the 200 with the newest ones, the
   others together
-pandaeval.log.lag {message} Messages of the own partitions that were not read yet
-pandaeval.log.silence s Time since messages of Kafka were last asked for
-pandaeval.series {series} Series of scores and counters in the store
-pandaeval.traces.open {trace} Traces that are not decided yet
-pandaeval.queue.size {item} Work that waits, by queue
-pandaeval.store.size By Bytes in use in the store's file
-pandaeval.memory By Resident memory of the collector's own process, not of its others
-pandaeval.judge.agreement {agreement} Judge's verdicts against a second one or a known answer; 1 is best
-pandaeval.judge.flips {share} Share of the runs compared on which two verdicts lie on two sides of the threshold
-pandaeval.judge.spread {score} Standard deviation of verdicts: on one and the same run, and on different runs
-pandaeval.judge.discrimination {share} Share of the verdicts' variance that is of the runs and not of chance; 0 for
-  a judge that says the same of all
-pandaeval.judge.kappa {agreement} Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is what
-  chance gives
-pandaeval.judge.difference {score} Mean of the second verdict minus the first, with its 95 % interval
-pandaeval.judge.budget.spent {USD} US dollars of the day (UTC), calls under way too
-pandaeval.judge.budget.limit {USD} US dollars that a day (UTC) may cost
-pandaeval.lag s How long the oldest due trace has been waiting
-pandaeval.accounting.residual {item} Items that no count accounts for; 0, or there is a bug
-pandaeval.exporter.state {state} 1 up, 0 down, -1 off because the sink does not take it
-""",
-}
-"""By kind of instrument, in each line: its name, its unit, what it says; indented lines go on with the one before."""
+pandaeval.items counter {item} Spans and log records taken up again, decided, or let go for another collector
+pandaeval.members counter {trace} Traces that other collectors decided and whose sessions are scored here, by what
+  became of them
+pandaeval.log.messages counter {message} Messages of Kafka, by what became of them
+pandaeval.log.partitions counter {partition} Partitions taken and released
+pandaeval.log.errors counter {error} Failures of reading from Kafka
+pandaeval.log.lag gauge {message} Messages of the own partitions that were not read yet
+pandaeval.log.silence gauge s Time since messages of Kafka were last asked for
+pandaeval.traces counter {trace} Traces decided, by why they were closed
+pandaeval.sessions counter {session} Sessions that could not be scored
+pandaeval.workers counter {process} Processes of the line, started and ended
+pandaeval.judges counter {process} Processes of the judge, started and ended
+pandaeval.readers counter {process} Processes that answer reads, started and ended
+pandaeval.metric.cpu counter s CPU time that metrics took, measured on one unit in 17; what several read is counted to
+  the first of them
+pandaeval.jobs counter {job} Judge jobs, by what became of them
+pandaeval.runs counter {run} Evaluation runs, by what became of them
+pandaeval.requests counter {request} Requests received, by answer and door
+pandaeval.exporter.items counter {item} Results sent or dropped, by exporter and signal
+pandaeval.series gauge {series} Series of scores and counters in the store
+pandaeval.series.folded counter {result} Results counted under agent, service and environment __other__, for want of a
+  series of their own
+pandaeval.component.errors counter {error} Errors that components raised; what they should have given is missing
+pandaeval.store.errors counter {error} Failures of the disk, by what was done about them
+pandaeval.traces.open gauge {trace} Traces that are not decided yet
+pandaeval.queue.size gauge {item} Work that waits, by queue
+pandaeval.store.size gauge By Bytes in use in the store's file
+pandaeval.memory gauge By Resident memory of the collector's own process, not of its others
+pandaeval.judge.retests counter {retest} Questions put twice, by what came of it
+pandaeval.judge.shadow counter {verdict} Questions put to the shadow judge, by outcome
+pandaeval.judge.seconds counter {verdict} Questions put to the second judge, by outcome
+pandaeval.judge.agreement gauge {agreement} Judge's verdicts against a second one or a known answer; 1 is best
+pandaeval.judge.flips gauge {share} Share of the runs compared on which two verdicts lie on two sides of the threshold
+pandaeval.judge.spread gauge {score} Standard deviation of verdicts: on one and the same run, and on different runs
+pandaeval.judge.discrimination gauge {share} Share of the verdicts' variance that is of the runs and not of chance; 0
+  for a judge that says the same of all
+pandaeval.judge.kappa gauge {agreement} Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is
+  what chance gives
+pandaeval.judge.difference gauge {score} Mean of the second verdict minus the first, with its 95 % interval
+pandaeval.judge.answers counter {answer} Judge's verdicts: asked for, or remembered
+pandaeval.judge.budget.spent gauge {USD} US dollars of the day (UTC), calls under way too
+pandaeval.judge.budget.limit gauge {USD} US dollars that a day (UTC) may cost
+pandaeval.lag gauge s How long the oldest due trace has been waiting
+pandaeval.accounting.residual gauge {item} Items that no count accounts for; 0, or there is a bug
+pandaeval.exporter.state gauge {state} 1 up, 0 down, -1 off because the sink does not take it
+"""
+"""In each line an instrument: its name, kind and unit, what it says; indented lines go on with the one before."""
 INSTRUMENTS: Mapping[str, Instrument] = {
     name: Instrument(name, kind, unit, description)
-    for kind, table in _TABLES.items()
-    for name, unit, description in (line.split(" ", 2) for line in table.strip().replace("\n  ", " ").split("\n"))
+    for name, kind, unit, description in (
+        line.split(" ", 3) for line in _TABLE.strip().replace("\n  ", " ").split("\n")
+    )
 }
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
 _FATES += (("rejected", "invalid"), ("rejected", "late"))

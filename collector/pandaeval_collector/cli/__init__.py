@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here: a command's module is imported when it is asked for.
 
-Imports analysis, app, base, config, receivers, runs, scoring, show, store.
+Imports analysis, app, base, config, receivers, scoring, show, store.
 """
 
 from __future__ import annotations

@@ -72,28 +72,3 @@ def declared(kind: type) -> dict[str, tuple[Any, Any]]:
     hints = typing.get_type_hints(kind, include_extras=True)
     empty = inspect.Parameter.empty
     return {each.name: (hints[each.name], empty if each.default is MISSING else each.default) for each in fields(kind)}
-
-
-def in_place_of(
-    name: str, options: dict[str, tuple[Any, Any]], make: Callable[..., Any]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Returns a decorator that gives a command ``options`` (annotation and default by name) in place of its parameter
-    ``name``, whose value ``make`` makes of the options' values."""
-
-    def made(command: Callable[..., None]) -> Callable[..., None]:
-        def called(**given: Any) -> None:
-            said = make(**{each: given.pop(each) for each in options})
-            command(**given, **{name: said})
-
-        called.__doc__, called.__name__ = command.__doc__, command.__name__
-        own = [each.replace(kind=_NAMED) for each in inspect.signature(command, eval_str=True).parameters.values()]
-        at = next(place for place, each in enumerate(own) if each.name == name)
-        own[at : at + 1] = [
-            inspect.Parameter(each, _NAMED, default=default, annotation=annotation)
-            for each, (annotation, default) in options.items()
-        ]
-        called.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-        called.__annotations__ = {}
-        return called
-
-    return made

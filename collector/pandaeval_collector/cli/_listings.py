@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -52,10 +51,6 @@ def _worst(row: Row) -> str:
     return "nothing is scored" if scored is None else result_text(scored, _MOST)
 
 
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"]),
@@ -89,67 +84,17 @@ FAILURES = Listing(
     ),
     "no failures",
 )
-RUNS = Listing(
-    (
-        *("id", "state", "traces", "done", "failed", "calls"),
-        ("USD", lambda row: f"{row['cost_usd']:.4f}"),
-        ("started", lambda row: _time(row["created_at"])),
-        ("metrics", lambda row: ", ".join(row["metrics"])),
-        "name",
-    ),
-    "no runs",
-)
-RESULTS = Listing(
-    (
-        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
-        ("score", lambda row: "" if row["score"] is None else f"{row['score']:.3f}"),
-        ("label", lambda row: row["label"] or row["why"]),
-        ("trace or session", lambda row: row["session_id"] if row["level"] == "session" else row["trace_id"]),
-        ("reason", lambda row: row["reason"][:100]),
-    ),
-    "no results",
-)
 SCHEDULES = Listing(
     (
         "id",
         ("cron (UTC)", lambda row: row["cron"]),
-        ("next", lambda row: "paused" if row["next_at"] is None else _time(row["next_at"])),
+        ("next", lambda row: "paused" if row["next_at"] is None else moment(row["next_at"])),
         ("last run", lambda row: row["last_run"] or ""),
         ("metrics", lambda row: ", ".join(row["run"]["metrics"])),
         ("name", lambda row: row["run"]["name"]),
     ),
     "no schedules",
 )
-_OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
-_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
-_COMPARED = Listing(
-    (
-        "metric",
-        ("pairs", lambda row: row["both_scored"]),
-        ("differ", lambda row: row["differing"]),
-        ("mean (b - a)", lambda row: f"{row['difference']['mean']:+.4f}" if row["difference"] else ""),
-        ("95 % interval", lambda row: _interval(row["difference"] or {})),
-        ("agreement", lambda row: "" if row["agreement"] is None else f"{row['agreement']:.3f}"),
-        (
-            "version and judge",
-            lambda row: "same" if row["same_series"] else " -> ".join(map(", ".join, row["versions"])),
-        ),
-    ),
-    "the two have no units in common",
-)
-_CHANGED = Listing(
-    (
-        ("changed most", lambda row: row["metric"]),
-        ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
-        ("a", lambda row: f"{row['before']:.3f}"),
-        ("b", lambda row: f"{row['after']:.3f}"),
-    )
-)
-
-
-def _interval(difference: Row) -> str:
-    known = difference.get("low") is not None
-    return f"{difference['low']:+.4f} .. {difference['high']:+.4f}" if known else ""
 
 
 def tell_trace(row: Row) -> None:
@@ -177,45 +122,3 @@ def tell_failures(row: Row) -> None:
 def _lines(lines: Iterable[str]) -> None:
     for line in filter(None, lines):
         typer.echo(safe(line))
-
-
-def tell_run(run: Row) -> None:
-    """Prints one run: its line, its error, its results by metric, and the traces that failed."""
-    show([run], RUNS)
-    if run["error"]:
-        typer.echo(f"it could not go on: {run['error']}")
-    if run["planned"] and not run["traces"]:
-        asked = ", ".join(f"{name}={value}" for name, value in run["filters"].items())
-        typer.echo(f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet")
-    none = {"scored": 0, "assumed": 0, "unscored": 0}
-    show([{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES)
-    if run["failures"]:
-        show(run["failures"], _FAILED)
-        typer.echo(f"`pandaeval runs retry {run['id']}` tries these again")
-
-
-def tell_dry(dry: Row) -> None:
-    """Prints what a run would take: traces, calls, tokens and cost."""
-    if not dry["traces"]:
-        typer.echo("no stored trace is like that")
-    counted = "" if dry["counted"] == dry["traces"] else f" (from {dry['counted']} of the traces)"
-    facts = {
-        "traces": dry["traces"],
-        "sessions": dry["sessions"],
-        "calls": f"{dry['calls']}{counted}",
-        "tokens in": dry["prompt_tokens"],
-        "tokens out": dry["completion_tokens"],
-        "answered before": dry["remembered"],
-        "US dollars": "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}",
-    }
-    for name, value in facts.items():
-        typer.echo(f"{name:<16} {value}")
-    typer.echo("nothing was run: leave --dry-run out to run it")
-
-
-def tell_comparison(both: Row) -> None:
-    """Prints how two runs differ, by metric, and the units that changed most."""
-    show(both["metrics"], _COMPARED)
-    show([{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED)
-    other = "live results" if both["b"] is None else f"${both['b']['cost_usd']:.4f}"
-    typer.echo(f"cost: a ${both['a']['cost_usd']:.4f}, b {other}")

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, NoReturn, TextIO, cast
 
 import typer
@@ -20,9 +17,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
-from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
+from pandaeval_collector.cli._terminal import guarded, unproxied
 
 _WIDE = 100_000
 
@@ -71,60 +67,6 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
     with Progress(*columns, console=console, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-
-@contextmanager
-def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the bytes whose traces were scored since its last call. The progress bar shows
-    spans, estimated from their share of the bytes (``size`` in all), and how many a second."""
-    if not console.is_terminal:
-        yield lambda scored: None
-        return
-    columns = TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("spans {task.fields[rate]}")
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar, guarded():
-        task = bar.add_task("scoring", total=spans, visible=False, rate="")
-        started, done = time.monotonic(), 0
-
-        def told(scored: int) -> None:
-            nonlocal done
-            done += scored
-            shown = round(spans * done / size) if size else spans
-            rate = shown / max(1e-3, time.monotonic() - started)
-            bar.update(task, completed=shown, visible=True, rate=f"{rate:,.0f}/s")
-
-        yield told
-
-
-class OutputFile:
-    """Opens the file to write to, or gives standard output, which it does not close."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> TextIO:
-        if self._path is None:
-            return sys.stdout
-        try:
-            self._file = self._path.open("w", encoding="utf-8")
-        except OSError as error:
-            raise UserError(
-                f"--output {self._path}: {error.strerror or error}; name a file in a folder that is there"
-            ) from error
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def write_json_line(target: TextIO, line: bytes) -> None:
-    """Writes a line of JSON to what :class:`OutputFile` gave: unchanged to a file, to a terminal with unsafe characters
-    as JSON escapes."""
-    if target is sys.stdout:
-        write_json(line)
-    else:
-        target.write(line.decode() + "\n")
 
 
 def print_json(items: Iterable[Mapping[str, Any]]) -> None:

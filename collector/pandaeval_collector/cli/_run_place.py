@@ -12,10 +12,10 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.show.api.client import Asker
 
-# A running collector's API, as commands speak to it.
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
 TokenEnv = Annotated[

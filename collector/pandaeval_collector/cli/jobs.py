@@ -36,7 +36,7 @@ def list_(
 ) -> None:
     """List jobs, newest first."""
     with opened_store(config, store) as connection:
-        found = list(stored.listed(connection, state, limit))
+        found = stored.listed(connection, state, limit)
     if format_ == "json":
         return print_json([_facts(job) for job in found])
     if not found:
@@ -55,7 +55,7 @@ def show(
 ) -> None:
     """Show one job in full."""
     with opened_store(config, store) as connection:
-        found = [_facts(job) for job in _one_or_more(stored.found(connection, id_), id_)]
+        found = [_facts(job) for job in _one_or_more(stored.listed(connection, start=id_), id_)]
     if format_ == "json":
         return print_json(found)
     for facts in found:
@@ -91,7 +91,9 @@ def retry(
         if all_:
             wanted = [job.id for job in stored.listed(connection, "dead", 1_000_000)]
         else:
-            wanted = [job.id for start in ids or [] for job in _one_or_more(stored.found(connection, start), start)]
+            wanted = [
+                job.id for start in ids or [] for job in _one_or_more(stored.listed(connection, start=start), start)
+            ]
         now = last_running(connection)
         typer.echo(f"{stored.retry(connection, wanted, time.time() if now is None else now)} jobs are due again")
 

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,9 +24,9 @@ from pandaeval_collector.cli._output import console, many, print_json, print_tab
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError
 from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
+from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.kept import StoredTrace, count_traces, stored_traces
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
@@ -74,21 +74,15 @@ def repair(
         locked = Directory(folder)
     except StoreBusyError as error:
         raise UserError(f"{error} before a repair; `pandaeval store verify` also works beside it") from error
-    try:
-        connection = connect(folder / FILE_NAME, "full")
-        try:
-            found = _damages(connection)
-            _tell(found, format_)
-            if not yes or not found:
-                if found:
-                    typer.echo("nothing was changed: --yes moves what can be moved out of the store", err=True)
-                raise typer.Exit(bool(found))
-            rows = take_out(connection, found)
-            left = _damages(connection)
-        finally:
-            connection.close()
-    finally:
-        locked.close()
+    with closing(locked), closing(connect(folder / FILE_NAME, "full")) as connection:
+        found = _damages(connection)
+        _tell(found, format_)
+        if not yes or not found:
+            if found:
+                typer.echo("nothing was changed: --yes moves what can be moved out of the store", err=True)
+            raise typer.Exit(bool(found))
+        rows = take_out(connection, found)
+        left = _damages(connection)
     if rows:
         aside = folder / f"{FILE_NAME}.quarantine-{time.strftime('%Y%m%dT%H%M%S')}.jsonl"
         aside.touch(0o600)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-import orjson
-
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, StoredSeries
-from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
+from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point, attributes_of
 
 PAGE = 250
 """Series that are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
@@ -75,7 +73,7 @@ def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Poi
             continue  # this version does not know it, or knows it with other buckets
         point = Point(
             instrument=instrument,
-            attributes=tuple((key, value) for key, value in orjson.loads(row.attributes)),
+            attributes=attributes_of(row.attributes),
             start_ns=row.start_ns,
             count=row.count,
             total=row.total,

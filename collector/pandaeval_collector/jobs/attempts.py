@@ -25,7 +25,6 @@ from pandaeval_collector.jobs.outcome import (
     Patience,
     RecordBudgets,
     after_failure,
-    unfinished,
     until_next_day,
 )
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
@@ -177,11 +176,11 @@ class Attempts:
             await self._judge(job, _WAITED if too_old else None)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
             _log.exception("job %s could not be finished", job.id)
-            failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
-            if isinstance(failed, Later):
-                await self._put_back(job, failed)
+            if job.attempts < self._patience.attempts:
+                due_at = self._store.clock.running() + self._patience.wait(job.attempts)
+                await self._put_back(job, Later(due_at, explained(error)))
             else:
-                await self._end(Judgement(failed))
+                await self._end(Judgement(JobEnd(job.id, "dead", "unfinished", explained(error))))
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
@@ -305,7 +304,8 @@ class Attempts:
     async def _put_back(self, job: Job, later: Later) -> None:
         if later.pause:
             self.pauses.begin(later.due_at)
-        self._telemetry.add("pandaeval.jobs", "put_back", 1, later.reason)
+        reason = CallFailure.CRASHED.value if later.crashed else "waiting" if later.free else "failed"
+        self._telemetry.add("pandaeval.jobs", "put_back", 1, reason)
         await asyncio.wrap_future(
             self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
         )

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from typing import Any, TypeVar
 
 import orjson
@@ -69,8 +69,9 @@ _REMEMBER_SAID = 512
 class EarlierTraces:
     """Reads a session's earlier traces from the store, and keeps the texts of the last 512. One thread."""
 
-    def __init__(self, store: StoreReader, hide: Hide | None) -> None:
-        self._store, self._hide = store, hide
+    def __init__(self, store: StoreReader, shown: Callable[[Trace], Trace]) -> None:
+        """``shown`` redacts a trace."""
+        self._store, self._shown = store, shown
         self._lines = lru_cache(_REMEMBER_SAID)(self._read)
 
     def before(self, trace: Trace) -> tuple[str, ...]:
@@ -96,17 +97,16 @@ class EarlierTraces:
         """Returns the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
         ids = [row.trace_id for row in self._store.session_traces(session_id)]
         shown = ids if len(ids) <= NEWEST else [ids[0], *ids[1 - NEWEST :]]
-        found = [trace for trace_id in shown if (trace := self._trace(trace_id)) is not None]
-        hide = self._hide
-        return found if hide is None else [redacted(trace, hide) for trace in found], len(ids) - len(found)
+        found = [self._shown(trace) for trace_id in shown if (trace := self._trace(trace_id)) is not None]
+        return found, len(ids) - len(found)
 
     def _trace(self, trace_id: bytes) -> Trace | None:
         return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
 
     def _read(self, trace_id: bytes, digest: str) -> tuple[str, ...]:
         """Returns the lines of a trace as far as its evidence of ``digest`` is kept."""
-        trace, hide = self._trace(trace_id), self._hide
-        return () if trace is None else lines_of(trace if hide is None else redacted(trace, hide))
+        trace = self._trace(trace_id)
+        return () if trace is None else lines_of(self._shown(trace))
 
 
 _REMEMBER = 32
@@ -138,7 +138,8 @@ class JobTraceLoader:
         self._recent = lru_cache(_REMEMBER)(self._load)
         self._placed: tuple[tuple[bytes, str], Trace] | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
-        self._secret, self._earlier = secret, EarlierTraces(store, hide)
+        self._shown: Callable[[Trace], Trace] = (lambda trace: trace) if hide is None else partial(redacted, hide=hide)
+        self._secret, self._earlier = secret, EarlierTraces(store, self._shown)
 
     def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
         """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
@@ -157,7 +158,7 @@ class JobTraceLoader:
         placed = self._trace(trace_id, about, digest)
         if TURN in about:
             return self._of_turn(placed, about[TURN], digest, budget)
-        shown = placed if self._hide is None else redacted(placed, self._hide)
+        shown = self._shown(placed)
         earlier = () if tells_of_before(placed) else self._earlier.before(placed)
         return JobTrace(shown, shown, pack(shown, self._secret, budget, earlier), digest)
 
@@ -178,16 +179,8 @@ class JobTraceLoader:
         index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
         if index < 0:
             raise GoneError("the trace has no such turn any more")
-        told = tells_of_before(of_turn(trace, index))
-        earlier, hide = () if told else self._earlier.before(trace), self._hide
-        view = turn_view(
-            trace,
-            index,
-            earlier,
-            self._earlier.turns(trace),
-            lambda each: each if hide is None else redacted(each, hide),
-        )
-        view = self._hidden(view)
+        earlier = () if tells_of_before(of_turn(trace, index)) else self._earlier.before(trace)
+        view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
         return JobTrace(view, view.trace, pack(view.trace, self._secret, budget, view.said), digest)
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:

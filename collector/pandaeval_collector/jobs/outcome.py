@@ -13,9 +13,17 @@ from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.known import LEAST_RECORD, MOST_RECORD, SMALLER_RECORD, kin
-from pandaeval_collector.store import Job, JobEnd
+from pandaeval_collector.store import Job
 
 _MAX_CRASHES = 2
+_WHAT: Mapping[CallFailure, str] = {
+    CallFailure.TIMEOUT: "the judge did not answer in time",
+    CallFailure.CRASHED: "the judge's process died over it, twice",
+    CallFailure.REFUSED: "the provider refuses this prompt",
+    CallFailure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens accordingly",
+    CallFailure.DENIED: "the provider does not let us in (key, permission or name of the model)",
+}
+"""Why there is no answer, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +53,6 @@ class Later:
     free: bool = False
     pause: bool = False
 
-    @property
-    def reason(self) -> str:
-        """The label of this outcome in the telemetry."""
-        if self.crashed:
-            return CallFailure.CRASHED.value
-        return "waiting" if self.free else "failed"
-
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
@@ -66,7 +67,8 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
     running clock."""
     message = told(error)
     why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
-    given_up = GivenUp(Unscored(why, _told(job, error)), message)
+    what = _WHAT.get(error.failure, "the judge could not be reached")
+    given_up = GivenUp(Unscored(why, f"{what}; tried {job.attempts} times, last: {message}"), message)
     match error.failure:
         case CallFailure.REFUSED | CallFailure.TOO_LONG:
             return given_up
@@ -84,28 +86,10 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
             return Later(now + max(error.retry_after or 0.0, patience.wait(job.attempts)), message)
 
 
-def unfinished(job: Job, error: str, patience: Patience, now: float) -> Later | JobEnd:
-    """Decides what happens to a job whose end could not be filed. ``now``: of the store's running clock."""
-    if job.attempts < patience.attempts:
-        return Later(now + patience.wait(job.attempts), error)
-    return JobEnd(job.id, "dead", "unfinished", error)
-
-
 def until_next_day(now: float) -> float:
     """Returns the seconds until the next day begins (UTC); ``now``: Unix seconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (today + timedelta(days=1)).timestamp() - now
-
-
-def _told(job: Job, error: CallFailedError) -> str:
-    what = {
-        CallFailure.TIMEOUT: "the judge did not answer in time",
-        CallFailure.CRASHED: "the judge's process died over it, twice",
-        CallFailure.REFUSED: "the provider refuses this prompt",
-        CallFailure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens accordingly",
-        CallFailure.DENIED: "the provider does not let us in (key, permission or name of the model)",
-    }.get(error.failure, "the judge could not be reached")
-    return f"{what}; tried {job.attempts} times, last: {told(error)}"
 
 
 # How many tokens of a record a judge is shown: by its model's window, and less where that turns out to be too much.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.jobs.attempts import Attempts
@@ -33,6 +32,7 @@ class Runner:
         """Jobs that have waited too long. A judge's limits do not hold them up."""
         self._suspects: list[Job] = []
         """Jobs that a judge's process died over, to be run alone."""
+        self._ended: Callable[[], None] = lambda: None
         self._rounds: Every | None = None
 
     async def start(self) -> None:
@@ -46,12 +46,13 @@ class Runner:
             await self._rounds.stop()
         await self._leave()
 
-    async def drain(self, ended: Callable[[], None] | None = None) -> None:
+    async def drain(self, ended: Callable[[], None] = lambda: None) -> None:
         """Runs jobs until none is left, also those that are due later; calls ``ended`` after each. For files."""
+        self._ended = ended
         await self._take_over()
         try:
             while True:
-                started = await self._begin_due(ended)
+                started = await self._begin_due()
                 if tasks := self._running | self._ending:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 elif not started and not self._suspects:
@@ -74,22 +75,22 @@ class Runner:
         await asyncio.wrap_future(self._store.spending.settle_all())
 
     async def _round(self) -> None:
-        await self._begin_due(None)
+        await self._begin_due()
 
-    async def _begin_due(self, ended: Callable[[], None] | None) -> int:
+    async def _begin_due(self) -> int:
         """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
         process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()
         too_old, free = now - self._longest_wait(), self._slots - len(self._ending)
         if free > 0 and too_old > 0:
             for job in await asyncio.wrap_future(self._store.jobs.lease_old(too_old, free)):
-                self._run_in(self._ending, job, self._attempts.run(job, too_old=True), None)
+                self._begin(self._ending, job, too_old=True)
         room = self._attempts.pauses.room(now, self._slots)
         if not room:
             return 0
         if self._suspects:
             if not self._running:
-                self._begin(self._suspects.pop(), ended)
+                self._begin(self._running, self._suspects.pop())
             return 0
         free = room - len(self._running)
         if free <= 0:
@@ -99,27 +100,17 @@ class Runner:
             if job.crashes:
                 self._suspects.append(job)
             else:
-                self._begin(job, ended)
+                self._begin(self._running, job)
         return len(jobs)
 
-    def _begin(self, job: Job, ended: Callable[[], None] | None) -> None:
-        self._run_in(self._running, job, self._attempts.run(job), ended)
-
-    def _run_in(
-        self,
-        tasks: set[asyncio.Task[None]],
-        job: Job,
-        work: Coroutine[Any, Any, None],
-        ended: Callable[[], None] | None,
-    ) -> None:
-        task = asyncio.create_task(work)
+    def _begin(self, tasks: set[asyncio.Task[None]], job: Job, too_old: bool = False) -> None:
+        task = asyncio.create_task(self._attempts.run(job, too_old))
         tasks.add(task)
 
         def done(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
                 _log.error("job %s could not be finished", job.id, exc_info=error)
-            if ended is not None:
-                ended()
+            self._ended()
 
         task.add_done_callback(done)

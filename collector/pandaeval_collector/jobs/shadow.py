@@ -8,7 +8,7 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -26,41 +26,37 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
 
 
+@dataclass(frozen=True, slots=True)
 class Shadow:
     """Judges a share of the live traffic beside the live judge. ``evaluator``: with the shadow's model as its judge
-    (:func:`as_judge`); ``share``: of the sessions, and of traces
-    without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
+    (:func:`as_judge`); ``share``: of the sessions, and of traces without one, 0..1; ``run``: the number of its run in
+    the store. On one event loop."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        evaluator: Evaluator,
-        telemetry: Telemetry,
-        share: float,
-        run: int,
-    ) -> None:
-        self._desk, self._evaluator = desk, evaluator
-        self._telemetry, self._share, self.run = telemetry, share, run
+    desk: Desk
+    evaluator: Evaluator
+    telemetry: Telemetry
+    share: float
+    run: int
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
         """Returns the shadow's result of a metric (its key) for a trace that the live judge has judged; ``None`` for a
         trace outside the share, or where the shadow could not be asked."""
-        if not included(f"shadow {trace.session_id or trace.trace_id}", self._share):
+        if not included(f"shadow {trace.session_id or trace.trace_id}", self.share):
             return None
-        _, questions = self._evaluator.judged(trace)
+        _, questions = self.evaluator.judged(trace)
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        judge = Judge(self._desk, pack, question.model, metric, guidance=question.guidance)
+        judge = Judge(self.desk, pack, question.model, metric, guidance=question.guidance)
         try:
             finding = await asked(question.metric, trace, judge)
         except (CallFailedError, OverBudgetError):
-            self._telemetry.add("pandaeval.judge.shadow", "not_asked")
+            self.telemetry.add("pandaeval.judge.shadow", "not_asked")
             return None
         if finding is None:
             return None
-        self._telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
-        return self._evaluator.answered(question, finding, judge.spent)
+        self.telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
+        return self.evaluator.answered(question, finding, judge.spent)
 
 
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:

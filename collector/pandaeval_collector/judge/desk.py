@@ -90,27 +90,22 @@ class FirstCalls:
     calls about one trace that are made at the same time would all miss the cache. On one event loop."""
 
     def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Event] = {}
-        self._sent: OrderedDict[str, None] = OrderedDict()
+        self._sent: OrderedDict[str, asyncio.Event] = OrderedDict()
 
     @asynccontextmanager
     async def behind(self, beginning: str) -> AsyncIterator[None]:
         """Waits while the first call with this beginning is under way, whether that succeeds or not."""
-        if beginning in self._sent:
+        if (sent := self._sent.get(beginning)) is not None:
+            await sent.wait()
             yield
-        elif (first := self._under_way.get(beginning)) is not None:
-            await first.wait()
+            return
+        sent = self._sent[beginning] = asyncio.Event()
+        while len(self._sent) > _REMEMBER:
+            self._sent.popitem(last=False)
+        try:
             yield
-        else:
-            done = self._under_way[beginning] = asyncio.Event()
-            try:
-                yield
-            finally:
-                del self._under_way[beginning]
-                self._sent[beginning] = None
-                while len(self._sent) > _REMEMBER:
-                    self._sent.popitem(last=False)
-                done.set()
+        finally:
+            sent.set()
 
 
 class Desk:

@@ -115,9 +115,6 @@ class Spend:
     usd: float = 0.0
     tokens: int = 0
 
-    def __add__(self, other: Spend) -> Spend:
-        return Spend(self.usd + other.usd, self.tokens + other.tokens)
-
 
 class Purse(Protocol):
     """Keeps account of the day's budget."""
@@ -206,14 +203,13 @@ class LimitedCaller:
 
 
 class Bill:
-    """Reserves an amount for each try of one call, and replaces them by the real costs after the last."""
+    """Reserves an amount for each try of one call, and replaces each by its real cost after the last."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
         self._reserved: list[tuple[Spend, float]] = []
-        self._spent = Spend()
-        self._latest = Spend()
-        """The cost of the latest try: what was reserved for it, unless we hear otherwise."""
+        self._costs: list[Spend] = []
+        """Of each try: what was reserved for it, unless we hear otherwise."""
         self._began = 0.0
 
     async def another(self, most: Spend, answered: bool = False) -> None:
@@ -225,23 +221,21 @@ class Bill:
             if at is None:
                 raise OverBudgetError
             self._reserved.append((most, at))
-            self._latest = most
+            self._costs.append(most)
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
         """Notes that the latest try failed. Providers bill for answers that came too late or were unreadable."""
         if not maybe_billed:
-            self._latest = Spend()
-        self._spent, self._latest = self._spent + self._latest, Spend()
+            self.answered(Spend())
 
     def answered(self, cost: Spend) -> None:
-        """Notes what the latest try, which was answered, has cost."""
-        self._latest = cost
+        """Notes what the latest try has cost."""
+        if self._costs:
+            self._costs[-1] = cost
 
     async def settle(self) -> None:
-        """Replaces the reserved amounts by what was spent, on the day of the first try."""
-        if self._purse is not None and self._reserved:
-            for most, at in self._reserved[1:]:
-                await self._purse.settle(most, Spend(), at)
-            most, at = self._reserved[0]
-            await self._purse.settle(most, self._spent + self._latest, at)
+        """Replaces the reserved amounts by what was spent."""
+        for (most, at), cost in zip(self._reserved, self._costs, strict=True):
+            assert self._purse is not None
+            await self._purse.settle(most, cost, at)

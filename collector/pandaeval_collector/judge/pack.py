@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.before import EarlierTurns, before, joined, with_texts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
-from pandaeval_collector.judge.steps import FAILED, OwnWords, StepLimits, facts
+from pandaeval_collector.judge.sections import EARLIER, FAILED, OwnWords, PromptSection, StepLimits, facts, sections
 from pandaeval_otel.model import Kind, Span, Trace
 
 

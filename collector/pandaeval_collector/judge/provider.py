@@ -40,10 +40,13 @@ def failed(kind: str, message: str, retry_after: float | None = None, answered: 
 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
     """Turns an exception of litellm into a failed reply, whose message contains none of ``secrets``."""
-    message = explained(error, secrets)
-    if is_too_long(litellm, error):
+    said, message = str(error).lower(), explained(error, secrets)
+    # Some servers have error classes of their own for a prompt that is too long.
+    of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
+    if isinstance(error, litellm.ContextWindowExceededError) or (of_request and _TOO_LONG.search(said)):
         return failed("too_long", message)
-    if was_not_asked(error):
+    # litellm itself found that nobody can be asked; by its class the error may be a server's.
+    if "missing credentials" in said or "llm provider not provided" in said:
         return failed("denied", message)
     kinds: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
         ("timeout", (litellm.Timeout,)),
@@ -56,20 +59,6 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
     with contextlib.suppress(KeyError, ValueError):
         wait = min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
     return failed(kind, message, wait, unreadable(error))
-
-
-def was_not_asked(error: Exception) -> bool:
-    """Returns whether litellm itself found that nobody can be asked; by its class the error may be a server's."""
-    said = str(error).lower()
-    return "missing credentials" in said or "llm provider not provided" in said
-
-
-def is_too_long(litellm: Any, error: Exception) -> bool:
-    """Returns whether the prompt was too long for the model: some servers use error classes of their own."""
-    if isinstance(error, litellm.ContextWindowExceededError):
-        return True
-    of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
-    return of_request and _TOO_LONG.search(str(error).lower()) is not None
 
 
 def unreadable(error: BaseException | None) -> bool:
@@ -143,6 +132,8 @@ _COUNTED = 2
 """Failed tries of one call that count against a provider: a prompt over which it fails each time stops no others."""
 _AGAIN = frozenset({"timeout", "unavailable", "rate_limit"})
 """Failures after which the same model is tried once more."""
+_MAY_BE_FORM = frozenset({"refused", "unavailable"})
+"""Failures that the form of the request may be the reason for."""
 _FINE = frozenset({"refused", "too_long"})
 """Failures that say nothing against the provider."""
 
@@ -162,6 +153,7 @@ class ProviderCaller:
         litellm.turn_off_message_logging = True
         self._litellm = litellm
         self._refusals = litellm.BadRequestError, litellm.UnprocessableEntityError
+        self._of_form = *self._refusals, litellm.InternalServerError, litellm.APIError
         self._secrets = secrets_in(os.environ, setup.get("api_key_env"))
         self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
         self._retries = int(setup.get("retries", _RETRIES))
@@ -246,14 +238,18 @@ class ProviderCaller:
             except TimeoutError:
                 return failed("timeout", "the answer did not come in time")
             except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this try alone
+                reply = failure_of(self._litellm, error, self._secrets)
+                # Was it the form, and not the content or the model? Some servers take errors of their templates for
+                # their own.
+                of_content = isinstance(error, self._litellm.ContentPolicyViolationError)
+                if of_content or not isinstance(error, self._of_form) or reply["failure"] not in _MAY_BE_FORM:
+                    return reply
                 weaker: str | None = form
-                if not self._may_be_the_way(error):
-                    weaker = None
-                elif not route.adapt(str(error)):
+                if not route.adapt(str(error)):
                     weaker = route.weaker(form) if isinstance(error, self._refusals) else None
                     refused.append(form)
                 if weaker is None:
-                    return failure_of(self._litellm, error, self._secrets)
+                    return reply
                 form, unread = weaker, False
                 continue
             if response is not None:
@@ -267,18 +263,6 @@ class ProviderCaller:
                 return failed("unavailable", "nothing could be read of the answer", answered=True)
             refused.append(form)
             form, unread = weaker, False
-
-    def _may_be_the_way(self, error: Exception) -> bool:
-        """Returns whether the provider may have refused the form of the request, and not the content or the model. Some
-        servers report such errors of their templates as their own."""
-        litellm = self._litellm
-        if (
-            was_not_asked(error)
-            or is_too_long(litellm, error)
-            or isinstance(error, litellm.ContentPolicyViolationError)
-        ):
-            return False
-        return isinstance(error, (*self._refusals, litellm.InternalServerError, litellm.APIError))
 
 
 def _pause(number: int, reply: Reply) -> float | None:

@@ -1,17 +1,216 @@
-"""What a trace says, in the order in which a judge should read it: evidence before prose, claims called so."""
+"""What a trace says, in the order in which a judge should read it: evidence before prose, claims called so. What
+happened in the run is told in order: turns, thoughts, calls with their results, documents that were found; and what
+code counted of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from pandaeval_collector.analysis.rules._failures import FailureSign, tells
+from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_collector.judge.steps import CallFacts, OwnWords, StepLimits, clock, steps
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
 
+# Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
+THOUGHT, SAID = "thought", "said"
+
+
+def said_on_the_way(trace: Trace) -> tuple[str, ...]:
+    """Returns what the agent said when it asked for tools, each text once: plans often stand only there."""
+    return tuple(text for _, what, text in _spoken(trace) if what == SAID)
+
+
+def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
+    """Returns ``(time, THOUGHT or SAID, text)`` of each thought and remark, in order, each once. The time is the start
+    of the model call: whatever the model asked for began later, also where its tools ran within the call. A thought
+    that only a later history tells stands before the next one whose time is known, else before the last model call."""
+    found = [*_spoken(trace)]
+    at = {text: time for time, what, text in found if what == THOUGHT}
+    time = max((span.start_ns for span in trace.spans if span.kind is Kind.LLM), default=0)
+    untimed: list[tuple[int, str, str]] = []
+    for text in reversed(trace.reasoning):
+        time = at.get(text.strip(), time)
+        if text.strip() and text.strip() not in at:
+            untimed.append((time, THOUGHT, text.strip()))
+    return sorted([*reversed(untimed), *found], key=lambda each: each[0])
+
+
+def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
+    known: set[tuple[str, str]] = set()
+    for span in trace.spans:
+        for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            texts = [(THOUGHT, part.text.strip()) for part in message.parts if isinstance(part, Reasoning)]
+            if message.tool_requests:
+                texts.append((SAID, message.text.strip()))
+            for each in texts:
+                if each[1] and each not in known:
+                    known.add(each)
+                    yield span.start_ns, *each
+
+
+# What code counted of a run, in words of ours alone: a text of the run could add facts of its own.
+_MOST = 20
+"""Calls that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """Facts of a trace's calls. ``failed``: positions, from 1, of those that failed; ``text``: all facts as lines."""
+
+    failed: tuple[int, ...]
+    text: str
+
+
+def facts(trace: Trace) -> CallFacts:
+    """Counts the facts of a trace as metrics see it, with results neither cut nor made neutral; decides what failed by
+    the same predicate that limits verdicts."""
+    told = [tells(call) for call in trace.tool_calls]
+    failed = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.FAILED)
+    unsure = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.UNSURE)
+    return CallFacts(failed, "\n".join(_lines(trace, failed, unsure, tuple(at + 1 for at in lost_at(trace)))))
+
+
+def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost: tuple[int, ...]) -> Iterator[str]:
+    if len(trace.turns) > 1:
+        yield f"turns: {len(trace.turns)}"
+    yield f"tool calls: {len(trace.tool_calls)}"
+    yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    if lost:
+        yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
+    if unsure:
+        yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
+    yield f"model calls: {trace.llm_calls}"
+    if not thoughts(trace):
+        yield "thoughts, and words on the way: not captured"
+    yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
+    if trace.output is None or not trace.output.strip():
+        yield f"the last answer: {'not captured' if trace.output is None else 'empty'}"
+    if trace.ends_in_tool_call:
+        yield "the record ends with a tool call that nothing in it answers: the run may go on elsewhere"
+    if not trace.complete:
+        yield "the end of the run is not in the record"
+    if any("cut short" in note for note in trace.notes):
+        yield "some of the texts were cut short before they were recorded"
+    if trace.dropped_attributes:
+        yield f"fields that were lost before they were recorded: {trace.dropped_attributes}"
+
+
+def _named(numbers: Iterable[int]) -> str:
+    shown = [*numbers]
+    listed = ", ".join(map(str, shown[:_MOST]))
+    return f" (calls {listed}{', …' if len(shown) > _MOST else ''})" if shown else ""
+
+
+FAILED = "FAILED:"
+_CLOCKS_SINCE = 10**18
+"""Nanoseconds since 1970 (in 2001) below which a time is no clock's."""
+_REMINDED = 300
+"""Characters of the user's words that are told again where their turn begins: they stand whole at the outset."""
+
+
+class OwnWords(str):
+    """A block of our own words, which needs no fence. No text of a trace becomes one."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimits:
+    """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of a
+    user's message, an answer, an error and instructions; ``tool``: of a tool's description and of its parameters;
+    ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier conversation."""
+
+    value: int
+    text: int
+    tool: int
+    listed: int
+    context: int
+
+
+_ANSWER, _USER, _THOUGHT, _STEP = range(4)
+"""The order of pieces that have the same time."""
+_Piece = tuple[int, int, str]
+
+
+def clock(nanoseconds: int) -> str:
+    """Writes day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
+    if nanoseconds < _CLOCKS_SINCE:
+        return ""
+    return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
+
+
+def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
+    """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
+    calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
+    pieces: list[_Piece] = []
+    since = 0
+    # Of several turns the user's messages, shortened, and all answers but the last.
+    for number, turn in enumerate(trace.turns if len(trace.turns) > 1 else (), 1):
+        since = max(since, turn.start_ns) if number > 1 else 0
+        if number > 1 and (answer := trace.turns[number - 2].assistant):
+            answered = f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
+            pieces.append((since, _ANSWER, answered))
+        when = clock(turn.start_ns)
+        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
+        pieces.append((since, _USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"))
+    pieces += [
+        (time, _THOUGHT, f"{what}: {elided(one_line(text), limits.value)}") for time, what, text in thoughts(trace)
+    ]
+    pieces += [
+        (call.start_ns, _STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
+        for index, call in enumerate(calls)
+    ]
+    for span in trace.spans:
+        if span.kind is Kind.RETRIEVAL and span.documents:
+            shown = [f"documents found by {elided(one_line(span.name), limits.text)}:"]
+            shown += [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
+            if len(span.documents) > limits.listed:
+                shown.append(f"(… and {len(span.documents) - limits.listed} more)")
+            pieces.append((span.start_ns, _STEP, "\n".join(shown)))
+    blocks: list[str] = []
+    lines: list[str] = []
+    for _, place, text in sorted(pieces, key=lambda piece: piece[:2]):
+        lines.append(text)
+        if place in (_STEP, _ANSWER):  # may have several lines, so nothing of the block follows
+            blocks.append("\n".join(lines))
+            lines = []
+    blocks += ["\n".join(lines)] if lines else []
+    if not trace.tool_calls:
+        blocks.append(OwnWords("(no tool was called)"))
+    if trace.error is not None:
+        blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
+    return blocks
+
+
+def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
+    """Writes one call. ``several``: several agents made calls. Names, arguments and errors stay on one line each, and
+    the result comes last, so that none of their lines can pass for another part of the step."""
+    call, near = calls[index], calls[max(0, index - 2) : index + 3]
+    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in near)
+    head = f"call {index + 1}: {elided(one_line(call.name), limits.text)}"
+    if call.agent and several:
+        head += f" by agent {elided(one_line(call.agent), limits.text)}"
+    if parallel:
+        head += " (in parallel with a neighbour)"
+    shown = elided(one_line(call.arguments), limits.value) if call.has_arguments else "(not captured)"
+    lines = [head, f"arguments: {shown}"]
+    if call.error is not None:
+        lines.append(f"{FAILED} {elided(one_line(call.error), limits.text)}")
+    elif failed:
+        lines.append(f"{FAILED} its result says so")
+    if call.has_result and call.result is not None:
+        lines.append(f"result: {elided(call.result, limits.value)}")
+    elif call.error is None:
+        lines.append("result: (not captured)")
+    return "\n".join(lines)
+
+
+# The sections of the record.
 _NOTHING = OwnWords("(nothing was captured)")
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 EARLIER = "earlier messages and results left out"

@@ -206,3 +206,11 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
     knowledge = tuple(dict.fromkeys(text for trace in traces for text in facts_of(trace, trace.spans)[2]))
     return Conversation(whole, len(traces), missing, goal, profile, knowledge)
+
+
+def stated(view: TurnView | Conversation, goal: str = "") -> dict[str, str]:
+    """Returns what is given with a question beside the record, by name, as far as it is known: goal (``goal`` where
+    nothing states one), profile and knowledge."""
+    knowledge = "\n".join(f"- {each}" for each in view.knowledge)
+    held = {"goal": view.goal or goal, "profile": view.profile, "knowledge": knowledge}
+    return {name: text for name, text in held.items() if text}

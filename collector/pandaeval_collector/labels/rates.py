@@ -145,7 +145,7 @@ class PassRates:
 
         def calculate() -> list[AgentRate]:
             with self._store.reads.snapshot():
-                return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
+                return pass_rates(self._store.reads.connection()) if self._store.people.has_labels() else []
 
         rates = await asyncio.to_thread(calculate)
         shown: dict[tuple[str, Attributes], float] = {}

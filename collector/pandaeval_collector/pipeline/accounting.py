@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
@@ -28,21 +29,29 @@ def residual(telemetry: Telemetry, open_items: int) -> int:
 
 def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: int, late: int) -> None:
     """Counts items of fragments: new ones, ones that the store had, and ones of traces scored for good before."""
-    telemetry.add(instrument, "decoded", stored + duplicate + late)
-    telemetry.add(instrument, "stored", stored)
-    telemetry.add(instrument, "duplicate", duplicate)
-    telemetry.add(instrument, "rejected", late, "late")
+    decoded = stored + duplicate + late
+    fates = (decoded, "decoded", ""), (stored, "stored", ""), (duplicate, "duplicate", ""), (late, "rejected", "late")
+    _count(telemetry, instrument, fates)
 
 
 def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
     """Counts the items of a request that went into no fragment: our own output, people's verdicts, invalid ones, and
     ones without a trace."""
-    telemetry.add(instrument, "decoded", split.own_output + split.rejected + split.ignored + len(split.labels))
-    telemetry.add(instrument, "label", len(split.labels))
-    telemetry.add(instrument, "own_output", split.own_output)
-    telemetry.add("pandaeval.claims", "own_output", split.claimed, instrument.removeprefix("pandaeval."))
-    telemetry.add(instrument, "rejected", split.rejected, "invalid")
-    telemetry.add(instrument, "ignored", split.ignored, "no_trace")
+    fates = (
+        (split.own_output + split.rejected + split.ignored + len(split.labels), "decoded", ""),
+        (len(split.labels), "label", ""),
+        (split.own_output, "own_output", ""),
+        (split.rejected, "rejected", "invalid"),
+        (split.ignored, "ignored", "no_trace"),
+    )
+    _count(telemetry, instrument, fates)
+    _count(telemetry, "pandaeval.claims", [(split.claimed, "own_output", instrument.removeprefix("pandaeval."))])
+
+
+def _count(telemetry: Telemetry, instrument: str, fates: Iterable[tuple[int, str, str]]) -> None:
+    for items, outcome, reason in fates:
+        if items:
+            telemetry.add(instrument, outcome, items, reason)
 
 
 def resident_bytes() -> int:

@@ -14,10 +14,7 @@ MOST_WORKERS = 3
 def workers(config: Config) -> int:
     """Returns how many processes read traces for the line."""
     wanted = config.line.workers
-    if wanted != "auto":
-        return wanted
-    cores = usable_cores()
-    return min(cores, MOST_WORKERS)
+    return min(usable_cores(), MOST_WORKERS) if wanted == "auto" else wanted
 
 
 def close_rules(config: Config) -> CloseRules:

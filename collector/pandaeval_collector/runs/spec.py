@@ -15,7 +15,7 @@ from pandaeval_collector.config.sections_judge import Only
 from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 

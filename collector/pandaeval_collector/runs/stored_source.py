@@ -12,7 +12,6 @@ from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.replay import batches
 from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
-from pandaeval_collector.store.kept import contents
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 
@@ -111,7 +110,7 @@ class StoredTraces:
     def _due(self, placed: Placed, chunks: list[Chunk]) -> DueTrace | None:
         """Adds the stored spans and logs of a trace to ``chunks``; returns ``None`` where none is left."""
         try:
-            parts = contents(self._live.connection(), placed.no)
+            parts = self._live.contents(placed.trace_id)
         except zstandard.ZstdError as error:
             _log.warning("the spans of a trace are damaged and cannot be read any more (%s)", error)
             parts = []

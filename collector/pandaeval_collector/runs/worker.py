@@ -29,7 +29,7 @@ from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
 from pandaeval_collector.runs.stored_source import StoredTraces
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Store, StoreReader
-from pandaeval_collector.store.judging import Verdicts
+from pandaeval_collector.store.jobs import Verdicts
 from pandaeval_collector.store.runs import RunResult
 
 _NICE = 10

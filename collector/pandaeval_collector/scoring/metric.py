@@ -8,7 +8,6 @@ there. Packages of other people import these names from here, so they stay.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -219,11 +218,6 @@ C = TypeVar("C")
 
 Threshold = float | Callable[[Bands | None], float]
 
-_JUDGED = frozenset({Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT}) | {
-    Why.INJECTION_SUSPECTED
-}
-"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
-
 
 @dataclass(frozen=True, slots=True)
 class SessionReads:
@@ -303,7 +297,7 @@ class Metric(Generic[S, C]):
     rubrics: tuple[Rubric[Any], ...] = ()
     """All that ``ask`` may ask, extractions first, its own question last; so people can read them."""
     unscored: tuple[Why, ...] = ()
-    """Every why that ``evaluate`` or ``ask`` says; :attr:`whys` has those said around the metric, too."""
+    """Every why that ``evaluate`` or ``ask`` says; others are said around the metric."""
     signals: tuple[str, ...] = ()
     """Of level session: the trace metrics, by name, whose results it reads. Those that need no judge run wherever it
     runs; unless they are enabled themselves, their results go nowhere else."""
@@ -320,7 +314,7 @@ class Metric(Generic[S, C]):
     model: str | None = None
     """The judge's model, unless ``judge.models`` names another."""
     about: str = ""
-    """What :attr:`description` gives instead of the docstring of its module."""
+    """The metric at length, for people, instead of the docstring of the module of ``evaluate``."""
     key: str = field(init=False, repr=False, compare=False)
     """``level.name``, unique."""
 
@@ -332,21 +326,6 @@ class Metric(Generic[S, C]):
     def needs_session(self) -> bool:
         """Whether it compares the answers of a session, so that it says nothing of a trace without one."""
         return self.reads is not None and self.reads.answers
-
-    @property
-    def whys(self) -> tuple[Why, ...]:
-        """Every why that a result of this metric can have, in the order of :class:`Why`."""
-        can = {*self.unscored, Why.METRIC_ERROR}
-        if self.level in ("trace", "turn", "trial"):
-            can.add(Why.INCOMPLETE_TRACE)
-        if self.kind == "llm":
-            can |= _JUDGED
-        return tuple(why for why in Why if why in can)
-
-    @property
-    def description(self) -> str:
-        """The metric at length, for people: the question first, with ``Scale:`` and ``Source:`` lines."""
-        return (self.about or sys.modules[self.evaluate.__module__].__doc__ or self.question).strip()
 
     def threshold_for(self, bands: Bands | None) -> float:
         """Returns the default threshold with an embedder of these bands."""

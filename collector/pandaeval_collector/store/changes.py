@@ -9,7 +9,6 @@ from dataclasses import astuple, dataclass, field
 import orjson
 
 from pandaeval_collector.store import consumed, failures, jobs, listed, numbers, outbox, people, runs, series
-from pandaeval_collector.store.checksums import checksum_of, member_sums
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.failures import FailureGroupRow
@@ -25,9 +24,14 @@ from pandaeval_collector.store.rows import (
     ResultRow,
     SeriesRow,
     SessionTraceRow,
+    checksum_of,
+    member_sums,
 )
 from pandaeval_collector.store.runs import RunBatch
 from pandaeval_collector.store.table import insert
+
+_IN_TRACE = ("trace.", "turn.")
+"""How keys of metrics begin whose results are about a trace or one of its turns."""
 
 
 @dataclass(slots=True)
@@ -71,11 +75,13 @@ def apply(
     now = times.calendar
     known = numbers.of_traces(connection, perhaps_known)
     traces = _apply_traces(connection, changes.traces, known, now)
+    first_time = traces.keys() - known.keys()
     _know_strangers(connection, changes.strangers, changes.contents, now)
-    of_trace, of_session = _apply_sessions(connection, changes, traces, now)
-    judged = _numbers(connection, [job.trace_id for job in changes.jobs], traces, now)
+    of_trace = _numbers(connection, changes, traces, now)
+    of_session = _apply_sessions(connection, changes, of_trace, now)
+    listed.move(connection, {of_trace[id_]: no for id_, no in of_session.items() if id_ not in traces})
     redecided = {trace.trace_id for trace in changes.traces if trace.revision > 1}
-    jobs.add(connection, changes.jobs, judged, redecided, times.running, traces.keys() - known.keys(), now)
+    jobs.add(connection, changes.jobs, of_trace, redecided, times.running, first_time, now)
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     outbox.put(connection, changes.outbox, times.running)
@@ -85,8 +91,7 @@ def apply(
     consumed.write(connection, changes.read, consumed.MEMBERS)
     runs.add(connection, changes.runs)
     failures.add(connection, changes.failures)
-    first_time = traces.keys() - known.keys()
-    results = _insert_results(connection, changes.results, traces, first_time, now)
+    results = _insert_results(connection, changes.results, of_trace, first_time, now)
     listed.add(connection, changes.listed, of_trace, of_session, results, first_time)
     return [row for row, _ in results]
 
@@ -130,9 +135,9 @@ def pack_ids(ids: frozenset[bytes]) -> bytes:
 
 
 def _apply_sessions(
-    connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float
-) -> tuple[Mapping[bytes, int], dict[bytes, int]]:
-    """Writes sessions and members. Returns the numbers of traces and those of their sessions (0: none), by trace id."""
+    connection: sqlite3.Connection, changes: WriteSet, of_trace: Mapping[bytes, int], now: float
+) -> dict[bytes, int]:
+    """Writes sessions and members. Returns the numbers of the sessions (0: none) of traces, by their ids."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -151,7 +156,6 @@ def _apply_sessions(
         "ON CONFLICT (session_id) DO UPDATE SET touched_at = excluded.touched_at WHERE NOT open",
     )
     rows = changes.session_traces
-    of_trace = _numbers(connection, [row.trace_id for row in rows], traces, now)
     of_session = numbers.of_sessions(connection, {row.session_id for row in rows if row.session_id})
     filed = {row.trace_id: of_session[row.session_id] if row.session_id else 0 for row in rows}
     insert(
@@ -169,8 +173,7 @@ def _apply_sessions(
         [(no >> BLOCK_BITS, r.continued, r.digest, no) for r in changes.responses if (no := of_trace[r.trace_id])],
         verb="INSERT OR IGNORE",
     )
-    listed.move(connection, {of_trace[id_]: no for id_, no in filed.items() if id_ not in traces})
-    return of_trace, filed
+    return filed
 
 
 def _know_strangers(
@@ -178,37 +181,36 @@ def _know_strangers(
 ) -> None:
     """Gives numbers to traces that other collectors decided: rows of revision 0, which says that none of their spans
     was decided here. Keeps their ``contents``."""
-    if digests:
-        new = digests.keys() - numbers.of_traces(connection, digests).keys()
-        rows = [DecidedTrace(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in sorted(new)]
-        _apply_traces(connection, rows, {}, now)
-        connection.executemany(
-            "UPDATE traces SET digest = ? WHERE no = ? AND revision = 0",
-            [(digests[id_], no) for id_, no in numbers.of_traces(connection, digests.keys() - new).items()],
-        )
-        connection.executemany(
-            """INSERT OR REPLACE INTO kept (no, kept_at, size, data)
-               SELECT no, ?, ?, ? FROM traces WHERE no = ? AND revision = 0""",
-            [
-                (now, len(contents[id_]), contents[id_], no)
-                for id_, no in numbers.of_traces(connection, contents).items()
-            ],
-        )
+    if not digests:
+        return
+    there = numbers.of_traces(connection, digests)
+    new = sorted(digests.keys() - there.keys())
+    rows = [DecidedTrace(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in new]
+    of_trace = there | _apply_traces(connection, rows, {}, now)
+    connection.executemany(
+        "UPDATE traces SET digest = ? WHERE no = ? AND revision = 0", [(digests[id_], no) for id_, no in there.items()]
+    )
+    connection.executemany(
+        """INSERT OR REPLACE INTO kept (no, kept_at, size, data)
+           SELECT no, ?, ?, ? FROM traces WHERE no = ? AND revision = 0""",
+        [(now, len(data), data, of_trace[id_]) for id_, data in contents.items()],
+    )
 
 
 def _insert_results(
     connection: sqlite3.Connection,
     results: Sequence[ResultRow],
-    traces: Mapping[bytes, int],
+    of_trace: Mapping[bytes, int],
     first_time: Collection[bytes],
     now: float,
 ) -> list[tuple[ResultRow, int]]:
-    """Inserts the results that are new and returns them, numbered, with the numbers of what they are about. ``traces``:
-    numbers of the traces that the decision is about; the store has no results of ``first_time``."""
-    by_unit = {trace_id.hex(): number for trace_id, number in traces.items()}
-    others = [row for row in results if not row.metric.startswith("trace.") or row.unit not in by_unit]
-    of_others = _about_others(connection, others, now) if others else {}
-    about = [(row, of_others.get((row.unit, row.metric), by_unit.get(row.unit, 0))) for row in results]
+    """Inserts the results that are new and returns them, numbered, with the numbers of what they are about: of a trace,
+    or of a session, below zero. The store has no results of ``first_time``."""
+    by_unit = {trace_id.hex(): number for trace_id, number in of_trace.items()}
+    traces = [by_unit.get(row.unit[:32]) if row.metric.startswith(_IN_TRACE) else None for row in results]
+    others = {row.unit for row, no in zip(results, traces, strict=True) if no is None}
+    of_session = numbers.of_sessions(connection, others)
+    about = [(row, -of_session.get(row.unit, 0) if no is None else no) for row, no in zip(results, traces, strict=True)]
     fresh_units = {trace_id.hex() for trace_id in first_time}  # a turn's unit begins with that of its trace
     ids = "SELECT id, seq FROM results WHERE about IN ({marks})"
     known = dict(numbers.each_of(connection, ids, {no for row, no in about if row.unit[:32] not in fresh_units}))
@@ -237,24 +239,15 @@ def _insert_results(
     return [*fresh.values()]
 
 
-def _about_others(
-    connection: sqlite3.Connection, results: Sequence[ResultRow], now: float
-) -> dict[tuple[str, str], int]:
-    """Returns the number of each (unit, metric): of a session, below zero, or of a trace outside the decision."""
-    of_trace = [row for row in results if numbers.is_trace(row.unit, row.metric)]
-    ids = {row.unit: bytes.fromhex(numbers.trace_of(row.unit)) for row in of_trace}
-    by_id = _numbers(connection, [*ids.values()], {}, now)
-    found = {(row.unit, row.metric): by_id[ids[row.unit]] for row in of_trace}
-    others = {(row.unit, row.metric) for row in results} - found.keys()
-    sessions = numbers.of_sessions(connection, {unit for unit, _ in others})
-    return found | {(unit, metric): -sessions.get(unit, 0) for unit, metric in others}
-
-
 def _numbers(
-    connection: sqlite3.Connection, trace_ids: Sequence[bytes], known: Mapping[bytes, int], now: float
+    connection: sqlite3.Connection, changes: WriteSet, known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """Returns the number of each trace. One that is not there any more leaves a tombstone again."""
-    missing = {trace_id for trace_id in trace_ids if trace_id not in known}
+    """Returns the number of each trace that is named. One that is not there any more leaves a tombstone again."""
+    units = {row.unit for row in changes.results if row.metric.startswith(_IN_TRACE)}
+    named = {bytes.fromhex(id_) for id_ in map(numbers.trace_of, units) if id_}
+    named.update(row.trace_id for row in changes.session_traces)
+    named.update(job.trace_id for job in changes.jobs)
+    missing = named - known.keys()
     if not missing:
         return known
     found = numbers.of_traces(connection, missing)

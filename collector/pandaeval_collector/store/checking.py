@@ -18,15 +18,13 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
-from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of, hex_of
-from pandaeval_collector.store.chunks import CHUNK, chunk_content
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, unpacked
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.kept import unpacked
 from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
-from pandaeval_collector.store.rows import ResultRow
+from pandaeval_collector.store.rows import MEMBER as MEMBER_COLUMNS
+from pandaeval_collector.store.rows import DamagedRowError, ResultRow, checked_members, checksum_of, hex_of
 from pandaeval_collector.store.schema import VERSION
 
 _TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox", "jobs", "series", "people_labels")
@@ -72,14 +70,14 @@ Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbo
 _EVERY = 500
 _MOST_PAGES = 20
 _ROWS: dict[Kind, str] = {
-    "chunks": f"id, {CHUNK}",
+    "chunks": f"id, trace_id, {CHUNK}",
     "traces": "no, trace_id, chunks",
-    "kept": "no, data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
-    "members": f"no, '', {MEMBER_COLUMNS}",
-    "results": "seq, checksum, id, unit, metric, revision, body, counted, seq",
+    "kept": "no, (SELECT trace_id FROM traces WHERE traces.no = kept.no), data",
+    "members": f"no, trace_id, '', {MEMBER_COLUMNS}",
+    "results": "seq, unit || ' ' || metric, checksum, id, unit, metric, revision, body, counted, seq",
     "outbox": "seq, signal, items, body",
 }
-"""What is read of a row, its key first."""
+"""What is read of a row: its key, what it is about, and the rest."""
 CURES: dict[Kind, str] = {
     "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
     "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
@@ -129,35 +127,29 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
 
 def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
     """Returns what a damaged row is about, as far as it tells, and what is wrong with it."""
-    match kind:
-        case "traces":  # are chunks gone that a decision rests on?
-            _, trace_id, chunks = row
-            try:
-                ids = {int(each) for each in orjson.loads(chunks)}
-            except (ValueError, TypeError):
-                return hex_of(trace_id), "the list of its spans cannot be read"
-            query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
-            (there,) = connection.execute(query, (json_list(ids), trace_id)).fetchone()
-            return None if there == len(ids) else (hex_of(trace_id), f"{len(ids) - there} of its chunks are gone")
-        case "results":
-            result = ResultRow(*row[2:])
-            return None if row[1] == checksum_of(result) else (f"{result.unit} {result.metric}", "its checksum differs")
+    _, about, *rest = row
+    about = hex_of(about) if kind not in ("results", "outbox") else str(about)
     try:
         match kind:
             case "chunks":
-                about = hex_of(row[4])
-                chunk_content(row[1:])
+                chunk_content(rest)
             case "kept":
-                about = hex_of(row[2])
-                unpacked(row[1])
+                unpacked(rest[0])
             case "members":
-                about = hex_of(row[2])
-                list(checked_members([row[1:]]))
-            case _:
-                about = str(row[1])
-                batch_items(*row[2:])
-    except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError) as error:
-        return about, str(error)
+                list(checked_members([rest]))
+            case "outbox":
+                batch_items(*rest)
+            case "results":
+                if rest[0] != checksum_of(ResultRow(*rest[1:])):
+                    return about, "its checksum differs"
+            case _:  # are chunks gone that a decision rests on?
+                ids = {int(each) for each in orjson.loads(rest[0])}
+                query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
+                (there,) = connection.execute(query, (json_list(ids), row[1])).fetchone()
+                if there < len(ids):
+                    return about, f"{len(ids) - there} of its chunks are gone"
+    except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError, ValueError) as error:
+        return about, "the list of its spans cannot be read" if kind == "traces" else str(error)
     return None
 
 

@@ -1,20 +1,36 @@
 """Chunks, the raw spans and log records of traces, kept until their trace is decided and for the late window after
-that: compressed where that pays, each with a checksum."""
+that: compressed where that pays, each with a checksum. And what stays readable of agents' traces after the window: each
+compressed as a whole.
+
+Bytes of a trace: for each of its requests a flag (1: logs), the length as four bytes, and the request; all of it
+compressed."""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+import struct
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.checksums import row_sum
-from pandaeval_collector.store.rows import Chunk
-from pandaeval_collector.store.table import insert
+from pandaeval_collector.store.commits import keep_newest
+from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.rows import Chunk, row_sum
+from pandaeval_collector.store.table import StoreTable, insert
 
+_log = logging.getLogger(__name__)
+_HEAD = struct.Struct("<BI")
+_KEPT_LEVEL = 3
+"""Spans of one trace are alike: at this level they take an eighth of their size, at twice the time of the fastest."""
+_READ_BYTES = 8 << 20
 _COMPRESS_FROM = 4096
 _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
 
@@ -25,11 +41,6 @@ def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
     # All in one call, so that the thread releases the interpreter lock once: see :mod:`bulk`.
     packed = iter(_own.compressor.multi_compress_to_buffer(large) if large else ())
     return [(True, next(packed).tobytes()) if len(data) > _COMPRESS_FROM else (False, data) for data in contents]
-
-
-def unpack(packed: int, data: bytes) -> bytes:
-    """Returns one of the contents that :func:`pack` was given. Raises ``zstandard.ZstdError`` if it was damaged."""
-    return decompress(data) if packed else data
 
 
 def compress(data: bytes) -> bytes:
@@ -72,7 +83,7 @@ def chunk_content(row: Sequence[Any]) -> bytes:
     *fields, data, checksum = row
     if type(data) is not bytes or checksum != row_sum(fields, data):
         raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
-    return unpack(row[1], data)
+    return decompress(data) if row[1] else data
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
@@ -96,12 +107,176 @@ class StoreFullError(RuntimeError):
 def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
     """Inserts chunks; returns the bytes that they take. They are packed here and not by the callers: an event loop is
     too dear to compress on."""
-    rows = []
+    rows, size = [], 0
     for chunk, (packed, data) in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True):
-        logs, id_, trace_id, items, start_ns = int(chunk.logs), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns
-        session, closes = chunk.session, int(chunk.closes)
-        checksum = row_sum([logs, int(packed), id_, trace_id, items, start_ns, session, closes], data)
-        size = len(chunk.data)
-        rows.append((id_, trace_id, logs, items, start_ns, size, packed, data, session, closes, checksum))
-    insert(connection, "chunks", rows)
-    return sum(len(row[7]) for row in rows)
+        about: list[object] = [int(chunk.logs), int(packed), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns]
+        about += [chunk.session, int(chunk.closes)]
+        rows.append((*about, data, row_sum(about, data), len(chunk.data)))
+        size += len(data)
+    insert(connection, f"chunks ({CHUNK}, size)", rows)
+    return size
+
+
+class KeptTraces(StoreTable):
+    """The table of one store."""
+
+    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
+        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
+        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
+        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
+        due = self._due(now - late_window_s, wanted, limit)
+        packed: list[tuple[int, bytes, bytes | None]] = []
+        for no, chunks in due:
+            data = None
+            try:
+                found = chunk_contents(self._reader(), orjson.loads(chunks))
+                data = packed_contents([found[id_] for id_ in sorted(found)])
+            except (LookupError, zstandard.ZstdError) as error:
+                _log.warning("the spans of a trace cannot be kept (%s)", error)
+            packed.append((no, chunks, data))
+        if packed:
+            self._writer.submit(lambda connection: _move(connection, packed, now)).result()
+        return len(packed)
+
+    def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[tuple[int, bytes]]:
+        rows = self._rows(
+            """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
+               WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
+               (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+               ORDER BY decided_at LIMIT ?""",
+            *(before, limit),
+        )
+        due: list[tuple[int, bytes]] = []
+        total = 0
+        for no, trace_id, chunks, size in rows:
+            total += size
+            if due and total > _READ_BYTES:
+                break
+            if trace_id not in wanted:
+                due.append((no, chunks))
+        return due
+
+    def forget(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
+        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
+        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
+            oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
+            old = []
+            for no, kept_at, size in oldest.fetchall():
+                if kept_at >= now - retention_s and held <= max_bytes:
+                    break
+                held -= size
+                old.append((no,))
+            connection.executemany("DELETE FROM kept WHERE no = ?", old)
+            return len(old)
+
+        return self._writer.submit(work)
+
+
+def _move(connection: sqlite3.Connection, packed: Sequence[tuple[int, bytes, bytes | None]], now: float) -> None:
+    """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile. Chunks
+    that cannot be read have none."""
+    keep_newest(connection)
+    for no, chunks, data in packed:
+        taken = connection.execute(
+            "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ? AND chunks = ? AND size > 0",
+            (no, chunks),
+        ).rowcount
+        if taken:
+            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in orjson.loads(chunks)])
+        if taken and data is not None:
+            connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (no, now, len(data), data))
+
+
+def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
+    """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
+    ``zstandard.ZstdError`` where it is damaged."""
+    no = numbers.of_traces(connection, [trace_id]).get(trace_id)
+    kept = "SELECT data FROM kept WHERE no = ?"
+    row = connection.execute(kept, (no,)).fetchone()
+    if row is None:
+        chunks = connection.execute("SELECT chunks FROM traces WHERE no = ?", (no,)).fetchone()
+        try:
+            found = chunk_contents(connection, [] if chunks is None else orjson.loads(chunks[0]))
+        except LookupError:  # they were moved or deleted between the two reads
+            row = connection.execute(kept, (no,)).fetchone()
+        else:
+            return [found[id_] for id_ in sorted(found)]
+    return [] if row is None else unpacked(row[0])
+
+
+def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
+    """Returns the requests that the data directory ``path`` holds of a trace, decided or not, oldest first; also while
+    a collector has it open. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
+    file = path / FILE_NAME
+    if not file.is_file():
+        raise FileNotFoundError(str(file))
+    reader = connect(file, "off", read_only=True)
+    try:
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
+        kept = [] if rows else contents(reader, trace_id)
+    finally:
+        reader.close()
+    return [*map(chunk_content, rows)] or [data for _, data in kept]
+
+
+def packed_contents(parts: Iterable[Part]) -> bytes:
+    """Packs the requests of a trace, oldest first, into one compressed blob."""
+    whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
+    return zstandard.ZstdCompressor(level=_KEPT_LEVEL, write_checksum=True).compress(whole)
+
+
+def unpacked(data: bytes) -> list[Part]:
+    """Returns the requests that :func:`packed_contents` packed."""
+    whole = zstandard.ZstdDecompressor().decompress(data)
+    parts: list[Part] = []
+    at = 0
+    while at < len(whole):
+        logs, size = _HEAD.unpack_from(whole, at)
+        at += _HEAD.size
+        parts.append((bool(logs), whole[at : at + size]))
+        at += size
+    return parts
+
+
+# Reads all spans that a store holds, trace by trace, beside a collector that may run on it: open ones, decided ones,
+# and those that are kept for lists.
+@dataclass(frozen=True, slots=True)
+class StoredTrace:
+    """``parts``: the requests of the trace, oldest first; none where ``damage`` says why it cannot be read whole."""
+
+    trace_id: bytes
+    parts: list[Part]
+    damage: str = ""
+
+
+def count_traces(connection: sqlite3.Connection) -> int:
+    """Counts the traces with stored spans."""
+    held = "SELECT count(DISTINCT trace_id) FROM chunks"
+    return int(connection.execute(f"SELECT ({held}) + (SELECT count(*) FROM kept)").fetchone()[0])  # noqa: S608
+
+
+def stored_traces(connection: sqlite3.Connection) -> Iterator[StoredTrace]:
+    """Yields the traces with stored spans, earliest first as far as that is known, as the store is at the first
+    read."""
+    connection.execute("BEGIN")
+    try:
+        for no, trace_id in connection.execute(
+            "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) ORDER BY kept.no"
+        ):
+            (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+            yield _read(trace_id, unpacked, data)
+        for (trace_id,) in connection.execute("SELECT trace_id FROM chunks GROUP BY trace_id ORDER BY min(start_ns)"):
+            rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
+            yield _read(trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall())
+    finally:
+        connection.rollback()
+
+
+def _read(trace_id: bytes, parts: Callable[[Any], list[Part]], stored: Any) -> StoredTrace:
+    try:
+        return StoredTrace(trace_id, parts(stored))
+    except (zstandard.ZstdError, struct.error, TypeError) as error:
+        return StoredTrace(trace_id, [], str(error))

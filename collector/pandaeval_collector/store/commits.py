@@ -1,23 +1,44 @@
-"""Numbers every commit, inside the store and in a note beside it, and checks after each that the store's file is in
-place."""
+"""One thread that writes, and commits for many callers at once; numbers every commit, inside the store and in a note
+beside it, and checks after each that the store's file is in place.
+
+All work that waits when the thread is free shares one transaction and one fsync (group commit): that makes
+"acknowledged after commit" cheap. If one piece of work fails, it is undone alone; its neighbours are committed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import logging
 import os
+import queue
 import sqlite3
 import struct
+import threading
 import time
 import uuid
 import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import Any, TypeVar
 
+from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.store.directory import StoreFiles, is_at
-from pandaeval_collector.store.writer import WriteHooks
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+Together = Callable[[sqlite3.Connection, Sequence[Any]], None]
+
+_MAX_GROUP = 512
+_NOT_WRITTEN = (sqlite3.OperationalError, sqlite3.DatabaseError)
+"""The classes themselves: a full disk, one that fails, a damaged file. What is derived from them is a fault of the work
+that was to be done (a constraint, a value that does not fit)."""
 
 # A note beside the store of how far it was committed: at the next start it shows what a damaged log or an older copy
 # of the file lacks.
@@ -33,6 +54,169 @@ _WRAP = 1 << 32
 _NOTE_MODE = os.O_RDWR | os.O_CREAT
 _KEY, _NEWEST = "store_id", "newest_chunk"
 _NUMBER_EVERY_S = 0.1
+
+
+@dataclass(slots=True)
+class _Job:
+    """One piece of work: ``work``, or an ``item`` and ``together``, which takes several of its kind."""
+
+    future: Future[Any]
+    work: Work | None = None
+    together: Together | None = None
+    item: Any = None
+
+
+class WriteHooks:
+    """Hooks around every transaction, called on the writer's thread; this one does nothing."""
+
+    def seal(self, connection: sqlite3.Connection) -> None:
+        """Called last in a transaction. If it raises, the transaction is undone."""
+
+    def undo(self) -> None:
+        """Called after a transaction was undone."""
+
+    def confirm(self) -> None:
+        """Called first after a commit, before its callers are told. If it raises, they get that error."""
+
+
+class Writer:
+    """Runs work on the store's only writing connection, in order of submission. Safe to call from any thread."""
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        on_error: Callable[[Exception], object] = lambda _: None,
+        ledger: WriteHooks | None = None,
+    ) -> None:
+        """Calls ``on_error``, on the writer's thread, with every error that a caller gets."""
+        self._connect, self._on_error = connect, on_error
+        self._ledger = ledger or WriteHooks()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
+        self._started: Future[None] = Future()
+        self._closed = False
+        self._lock = threading.Lock()
+        self.commits = 0
+        self.failing = ""
+        """What kept the last transaction from being written, as SQLite says it; empty after one that was."""
+
+    def start(self) -> None:
+        """Opens the connection on the writer's own thread; raises what opening raises."""
+        self._thread.start()
+        self._started.result()
+
+    def submit(self, work: Work) -> Future[Any]:
+        """Queues ``work(connection)``, which runs inside a transaction; the future is done after the commit, with its
+        value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
+        return self._submit(_Job(Future(), work))
+
+    def execute(self, statement: str, *values: object) -> Future[int]:
+        """Submits one statement; the future holds how many rows it changed."""
+        return self.submit(lambda connection: connection.execute(statement, values).rowcount)
+
+    def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
+        """Submits work that costs less done together: items that wait next to each other and have the same
+        ``together`` are passed to it as one sequence, or one by one where that fails."""
+        return self._submit(_Job(Future(), together=together, item=item))
+
+    def waiting(self) -> int:
+        """Returns how many pieces of work have not begun yet."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        """Finishes what was submitted, then closes the connection. Safe to call twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _submit(self, job: _Job) -> Future[Any]:
+        with self._lock:
+            if self._closed:
+                job.future.set_exception(RuntimeError("the store is closed"))
+            else:
+                self._queue.put(job)
+        return job.future
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:  # noqa: BLE001 - it is start() that has to fail, not this thread
+            self._started.set_exception(error)
+            return
+        self._started.set_result(None)
+        try:
+            while (group := self._next_group()) is not None:
+                if jobs := [job for job in group if job.future.set_running_or_notify_cancel()]:
+                    self._commit(connection, jobs)
+        finally:
+            connection.close()
+
+    def _next_group(self) -> list[_Job] | None:
+        first = self._queue.get()
+        if first is None:
+            return None
+        group = [first]
+        while len(group) < _MAX_GROUP:
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._queue.put(None)  # closing comes after the work that is already here
+                break
+            group.append(job)
+        return group
+
+    def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            values = [*_done(connection, jobs)]
+            self._ledger.seal(connection)
+            failpoints.reach("before_commit")
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
+            if connection.in_transaction:
+                try:
+                    connection.execute("ROLLBACK")
+                except sqlite3.Error:  # the next BEGIN will fail and say so; this thread has to outlive a failing disk
+                    _log.exception("a transaction could not be rolled back")
+            self._ledger.undo()
+            if type(error) in _NOT_WRITTEN:
+                self.failing = str(error)
+            if len(jobs) == 1:
+                self._on_error(error)
+                jobs[0].future.set_exception(error)
+            else:
+                half = len(jobs) // 2  # one of many that fails costs a few commits, not one for each neighbour
+                self._commit(connection, jobs[:half])
+                self._commit(connection, jobs[half:])
+            return
+        self.failing = ""
+        failpoints.reach("after_commit")
+        self.commits += 1
+        try:
+            self._ledger.confirm()
+        except Exception as error:  # noqa: BLE001 - whatever failed, its callers have to be told
+            self._on_error(error)
+            for job in jobs:
+                job.future.set_exception(error)
+            return
+        for job, value in zip(jobs, values, strict=True):
+            job.future.set_result(value)
+
+
+def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]:
+    """Runs the jobs and yields the value of each."""
+    for together, alike in itertools.groupby(jobs, attrgetter("together")):
+        if together is None:
+            yield from (job.work(connection) for job in alike if job.work is not None)
+        else:
+            items = [job.item for job in alike]
+            together(connection, items)
+            yield from (None for _ in items)
 
 
 def ahead(number: int, other: int) -> int:

@@ -20,7 +20,7 @@ from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -51,7 +51,6 @@ _VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 _EXAMPLES = 3
-_SHOWN = 100
 MOST_GROUPS = 2000
 """Most groups kept. Those without a failure for longest make room."""
 _KEPT_EXAMPLES = 20
@@ -260,28 +259,6 @@ def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
 
 
-def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:
-    """Returns the groups as a page shows them."""
-    return [
-        {**group.to_dict(), "examples": [{"place": each.place, "trace": each.trace_id} for each in group.examples]}
-        for group in groups[:_SHOWN]
-    ]
-
-
-def as_text(groups: Sequence[RootCause]) -> str:
-    """Writes the groups for people, several lines; ``""`` for no group."""
-    if not groups:
-        return ""
-    lines = ["Unique errors:"]
-    for group in groups:
-        lines.append(f"  [{group.severity}] {group.title} ({group.count} occurrence(s))")
-        lines.append(f"    {group.description}")
-        more = ", …" if group.count > 2 * _EXAMPLES else ""
-        shown = group.members[: 2 * _EXAMPLES]
-        lines.append(f"    Examples: {', '.join(member.place for member in shown)}{more}")
-    return "\n".join(lines)
-
-
 # -- the groups of a running collector ---------------------------------------------------------------------------
 
 
@@ -346,7 +323,7 @@ def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[Fai
     return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
 
 
-class GroupGauges(Table):
+class GroupGauges(StoreTable):
     """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
 
     _read_at = float("-inf")

@@ -13,13 +13,11 @@ from typing import Any, Literal
 import orjson
 
 from pandaeval_collector.store import numbers, people
-from pandaeval_collector.store.chunks import Part
+from pandaeval_collector.store.chunks import Part, contents
 from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failures import FailureGroupRow, groups
-from pandaeval_collector.store.kept import contents
-from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions, result_conditions
 from pandaeval_collector.store.series import attributes_of
-from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
@@ -275,8 +273,7 @@ class Finder:
     def contents(self, trace_id: bytes) -> list[Part]:
         """Returns the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
         with self._reads.snapshot() as reader:
-            no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-            return [] if no is None else contents(reader, no)
+            return contents(reader, trace_id)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
         """Returns a page of results as JSON objects, newest first, all revisions. ``before``: where the last one

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import ListedRow, ResultRow
@@ -97,21 +101,6 @@ def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
     )
 
 
-def forget(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes rows of traces and sessions that are deleted: those with numbers below all that are left."""
-    traces = connection.execute(
-        """DELETE FROM listed WHERE no IN (SELECT no FROM listed
-           WHERE no > 0 AND no < coalesce((SELECT min(no) FROM traces), 1 << 60) LIMIT ?)""",
-        (limit,),
-    ).rowcount
-    sessions = connection.execute(
-        """DELETE FROM listed WHERE no IN (SELECT no FROM listed
-           WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT ?)""",
-        (limit,),
-    ).rowcount
-    return max(traces, sessions, forget_pairs(connection, limit))
-
-
 def forget_pairs(connection: sqlite3.Connection, limit: int) -> int:
     """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
@@ -157,3 +146,91 @@ def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[
         "SELECT success, signal, max(seq) FROM results WHERE about = ? GROUP BY unit, metric", (about,)
     )
     return [(None if success is None else bool(success), signal) for success, signal, _ in rows]
+
+
+# Which traces, sessions and results somebody asks for, as conditions of a query.
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
+    what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
+    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
+    ``text``: stands in what lists show."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    agent: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    user: str | None = None
+    session: str | None = None
+    failed: bool | None = None
+    status: str | None = None
+    metric: str | None = None
+    outcome: str | None = None
+    label: str | None = None
+    success: bool | None = None
+    text: str | None = None
+    attribute: tuple[str, ...] = ()
+    """Pairs ``key=value`` that a trace must have, all of them."""
+
+    def of_unit(self) -> Wanted:
+        """Returns the conditions on the unit itself, without those on its results."""
+        return replace(self, metric=None, outcome=None, label=None, success=None)
+
+
+def chosen_by_index(wanted: Wanted) -> bool:
+    """Returns whether rows are chosen at all, and by nothing but columns of the index by time."""
+    told = replace(wanted, failed=None)
+    return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=(), status=None) == told
+
+
+def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
+    """Returns the conditions on rows of ``listed`` as SQL, and their values."""
+    where: list[str] = []
+    values: list[Any] = []
+
+    def demand(condition: str, value: Any) -> None:
+        if value is not None:
+            where.append(condition.format(t=table))
+            values.append(value)
+
+    demand("{t}.at >= ?", wanted.since_ms)
+    demand("{t}.at < ?", wanted.until_ms)
+    for name in ("agent", "service", "environment", "user"):
+        demand(f"{{t}}.{name} = ?", getattr(wanted, name))
+    demand(
+        "{t}.session = coalesce((SELECT no FROM sessions WHERE session_id = ?), -1) AND {t}.session > 0", wanted.session
+    )
+    for pair in wanted.attribute:
+        demand(HAS_PAIR, pair)
+    if wanted.failed is not None:
+        demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
+    demand("{t}.broken = ?", None if wanted.status is None else int(wanted.status == "error"))
+    if wanted.text is not None:
+        written = orjson.dumps(wanted.text)[1:-1].decode()  # as facts are written
+        escaped = written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{escaped}%")
+    results, more = result_conditions(wanted, "r")
+    if wanted.success is False:
+        demand("{t}.badness < ?", NOT_FAILED)  # implied, and spares reading the results of all others
+    if results:
+        newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
+        where.append(
+            f"EXISTS (SELECT 1 FROM results AS r WHERE r.about = {table}.no AND {' AND '.join([*results, newest])})"  # noqa: S608
+        )
+        values += more
+    return where, values
+
+
+def result_conditions(wanted: Wanted, table: str) -> tuple[list[str], list[Any]]:
+    """Returns the conditions on rows of ``results`` as SQL, and their values."""
+    demanded: dict[str, Any] = {
+        f"{table}.metric = ?": wanted.metric,
+        f"{table}.success = ?": None if wanted.success is None else int(wanted.success),
+        f"json_extract(CAST({table}.body AS TEXT), '$.outcome') = ?": wanted.outcome,
+        f"json_extract(CAST({table}.body AS TEXT), '$.label') = ?": wanted.label,
+    }
+    given = {condition: value for condition, value in demanded.items() if value is not None}
+    return [*given], [*given.values()]

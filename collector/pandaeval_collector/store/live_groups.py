@@ -24,6 +24,8 @@ NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
 _TEXTS = 64
 """Texts of a group that are known without being embedded again."""
+_EXAMPLE = ("result", "trace_id", "span_id", "session_id", "turn", "reason")
+"""What is kept of a failure as an example of its group."""
 
 
 @dataclass(slots=True)
@@ -137,14 +139,6 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
     row = groups.place(failure, result.failure_group)
     if is_new:
         at = result.time.timestamp()
-        example = {
-            "result": failure.result,
-            "trace_id": failure.trace_id,
-            "span_id": failure.span_id,
-            "session_id": failure.session_id,
-            "turn": failure.turn,
-            "reason": failure.reason,
-            "at": at,
-        }
+        example = {name: getattr(failure, name) for name in _EXAMPLE} | {"at": at}
         changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
     return replace(result, failure_group=row.id, failure_severity=row.severity)

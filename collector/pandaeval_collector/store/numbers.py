@@ -75,8 +75,3 @@ def trace_of(unit: str) -> str:
     """Returns the id of the trace that a unit is or, as one of its turns, belongs to; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]
-
-
-def is_trace(unit: str, metric: str) -> bool:
-    """Whether a result is about a trace or one of its turns."""
-    return metric.startswith(("trace.", "turn.")) and bool(trace_of(unit))

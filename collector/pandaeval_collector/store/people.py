@@ -10,10 +10,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Literal
 
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.wire.labels import HumanLabel
 
 Door = Literal["person", "otlp"]
@@ -37,7 +37,7 @@ STANDING = f"""
 """The newest judged score of each run and metric, as a table to select from."""
 
 
-class People(Table):
+class People(StoreTable):
     """The verdicts of people in one store."""
 
     def put(self, labels: Sequence[HumanLabel], now: float, door: Door = "person") -> Future[Fates]:
@@ -160,7 +160,11 @@ def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") ->
             FROM {STANDING} s WHERE ? IN ('', metric) AND ? IN ('', agent)""",  # noqa: S608
         (metric, agent),
     )
-    return [(judged_row(row), bool(row[-1])) for row in rows]
+    found = []
+    for unit, of, session, by, score, passed, *rest, labelled in rows:
+        row = JudgedRow(unit, of, session, by, score, None if passed is None else bool(passed), *rest[:4])
+        found.append((row, bool(labelled)))
+    return found
 
 
 def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: float) -> None:
@@ -187,9 +191,3 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
         (before,),
     )
     return gone
-
-
-def judged_row(row: Sequence[Any]) -> JudgedRow:
-    """Reads a row of :data:`STANDING`."""
-    unit, metric, session, agent, score, passed, *rest = row[:10]
-    return JudgedRow(unit, metric, session, agent, score, None if passed is None else bool(passed), *rest)

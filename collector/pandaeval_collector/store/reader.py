@@ -10,24 +10,30 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
-from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
+from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents, contents
 from pandaeval_collector.store.connection import PAGE_BYTES, Connections
 from pandaeval_collector.store.failures import FailureGroupRow, groups
-from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.outbox import READ_BYTES, DamagedError
-from pandaeval_collector.store.responses import ResponseTables, Seen
-from pandaeval_collector.store.rows import Chunk, ResultRow, SessionTraceRow
+from pandaeval_collector.store.responses import Responses, Seen
+from pandaeval_collector.store.rows import (
+    FACTS,
+    MEMBER,
+    Chunk,
+    ResultRow,
+    SessionTraceRow,
+    checked_members,
+    checksum_of,
+)
 from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.series import Tally
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.series import SeriesTable
+from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
 _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
-class StoreReader(Table):
+class StoreReader(StoreTable):
     """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
     connection of its own. All that decides, judges or shows traces reads the store through this."""
 
@@ -39,9 +45,10 @@ class StoreReader(Table):
         super().__init__(self._connections.own)
         self.connection, self.scan = self._connections.own, self._connections.scan
         self.snapshot, self.close = self._connections.snapshot, self._connections.close
-        self.responses = ResponseTables(self._reader, responses)
+        self.responses = Responses(self._reader)
+        self.responses.seen = responses
         self.runs = RunTable(self._reader)
-        self.tally = Tally(self._reader)
+        self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
         """Returns how many bytes of the store's file are in use, free pages not counted."""
@@ -90,11 +97,8 @@ class StoreReader(Table):
                 yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
-        ``zstandard.ZstdError`` where it is damaged."""
-        reader = self._reader()
-        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        return [] if no is None else contents(reader, no)
+        """See :func:`pandaeval_collector.store.chunks.contents`."""
+        return contents(self._reader(), trace_id)
 
     # -- decisions and results -----------------------------------------------------------------------------------
 

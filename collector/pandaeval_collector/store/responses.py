@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from threading import Lock
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.checksums import MEMBER, checked_members
-from pandaeval_collector.store.rows import SessionTraceRow
+from pandaeval_collector.store.rows import MEMBER, SessionTraceRow, checked_members
+from pandaeval_collector.store.table import StoreTable
 
 # Remembers in memory which traces were decided: the intake asks for every new trace, so the answer must not need the
 # disk.
@@ -79,32 +79,20 @@ MANY = 64
 make each trace dearer than the one before."""
 
 
-class ResponseTables:
+class Responses(StoreTable):
     """Digests of response ids. A filter in memory answers for most of them that no other trace has them, if there is
     one."""
 
-    def __init__(self, reader: Callable[[], sqlite3.Connection], seen: Seen | None) -> None:
-        self._reader, self._seen = reader, seen
+    seen: Seen | None = None
 
-    def giving(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """Returns what the decided traces left behind that gave one of these responses; perhaps a few others too."""
-        return self._traces(response_ids, continued=False)
-
-    def continuing(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """Returns what those left behind that go on from one of these responses; perhaps a few others too."""
-        return self._traces(response_ids, continued=True)
-
-    def _traces(self, response_ids: Collection[str], continued: bool) -> list[SessionTraceRow]:
-        digests = [
-            digest for digest in map(response_digest, response_ids) if self._seen is None or digest in self._seen
-        ]
+    def traces(self, response_ids: Collection[str], *, continued: bool) -> list[SessionTraceRow]:
+        """Returns what the decided traces left behind that gave one of these responses, or those that go on from one
+        (``continued``); perhaps a few others too."""
+        digests = [digest for digest in map(response_digest, response_ids) if self.seen is None or digest in self.seen]
         if not digests:
             return []
         reader = self._reader()
-        first, last = reader.execute(
-            "SELECT (SELECT min(block) FROM responses), (SELECT max(block) FROM responses)"
-        ).fetchone()
-        blocks = numbers.json_list([] if last is None else range(first, last + 1))
+        blocks = numbers.blocks(reader, bits=BLOCK_BITS)
 
         def read(some: Sequence[object]) -> list[SessionTraceRow]:
             rows = reader.execute(

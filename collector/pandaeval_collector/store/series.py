@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -23,7 +23,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries
-from pandaeval_collector.store.table import Table, insert
+from pandaeval_collector.store.table import StoreTable, insert
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
@@ -165,8 +165,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Exemplar:
+class Exemplar(NamedTuple):
     """A measurement that stands for others: the evaluated span. ``time_ns``: when it was measured."""
 
     value: float
@@ -319,16 +318,13 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
     """Converts increments to rows of the store."""
     return [
         SeriesRow(
-            name=each.instrument.name,
-            attributes=orjson.dumps(each.attributes).decode(),
-            width=len(each.instrument.bounds) + 1,
-            count=each.count,
-            total=each.total,
-            buckets=each.buckets,
-            exemplars={
-                index: (found.value, found.trace_id, found.span_id, found.time_ns)
-                for index, found in each.exemplars.items()
-            },
+            each.instrument.name,
+            orjson.dumps(each.attributes).decode(),
+            len(each.instrument.bounds) + 1,
+            each.count,
+            each.total,
+            each.buckets,
+            each.exemplars,
         )
         for each in added
     ]
@@ -340,7 +336,7 @@ _MOVED_AT_ONCE = 200
 """Series in one transaction: senders wait meanwhile."""
 
 
-class Tally(Table):
+class SeriesTable(StoreTable):
     """The table of score series: increments are added, it is read in pages, and series are merged into others."""
 
     def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
@@ -397,7 +393,7 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
         count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
         for index, number in row.buckets.items():
             buckets[index] += number
-        exemplars.update({str(index): exemplar for index, exemplar in row.exemplars.items()})
+        exemplars.update({str(index): tuple(exemplar) for index, exemplar in row.exemplars.items()})
         standing[key] = count + row.count, total + row.total, buckets, exemplars
     insert(
         connection,

@@ -1,43 +1,45 @@
 """The store: acknowledged means committed, and a restart continues where the last process stopped.
 
-One thread writes (:mod:`writer`); readers have connections of their own. Only the index of open traces lives in memory;
-contents stay on disk until their trace is due.
+One thread writes (:mod:`commits`); readers have connections of their own. Only the index of open traces lives in
+memory; contents stay on disk until their trace is due.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import itertools
 import logging
+import operator
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.changes import WriteSet, apply
-from pandaeval_collector.store.chunks import StoreFullError, add_chunks
+from pandaeval_collector.store.chunks import KeptTraces, StoreFullError, add_chunks
 from pandaeval_collector.store.clock import KEY, StoreClock
-from pandaeval_collector.store.commits import Commits, keep_newest, newest_chunk, number_of
+from pandaeval_collector.store.commits import Commits, Writer, keep_newest, newest_chunk, number_of
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
-from pandaeval_collector.store.jobs import Jobs
-from pandaeval_collector.store.judging import Spending, Verdicts
-from pandaeval_collector.store.kept import Kept
-from pandaeval_collector.store.outbox import Outbox
+from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
+from pandaeval_collector.store.outbox import OutboxRows
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import BLOCK_BITS, Seen
 from pandaeval_collector.store.rows import Chunk, ResultRow
 from pandaeval_collector.store.runs import RunTable, Schedules
-from pandaeval_collector.store.series import Tally
+from pandaeval_collector.store.series import SeriesTable
 from pandaeval_collector.store.table import insert
-from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
@@ -47,23 +49,27 @@ _DAYS = 62
 """How many keys of spending are kept, of dollars and of tokens: a month."""
 _EXPIRE = (
     """DELETE FROM members WHERE session = 0 AND no IN
-       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
-        AND EXISTS (SELECT 1 FROM members WHERE members.no = traces.no AND session = 0) LIMIT ?)""",
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
+        AND EXISTS (SELECT 1 FROM members WHERE members.no = traces.no AND session = 0) LIMIT :limit)""",
     """DELETE FROM members WHERE no IN
        (SELECT members.no FROM sessions JOIN members ON session = sessions.no
-        WHERE open = 0 AND touched_at < ? LIMIT ?)""",
+        WHERE open = 0 AND touched_at < :old LIMIT :limit)""",
     """DELETE FROM sessions WHERE no IN
-       (SELECT no FROM sessions WHERE open = 0 AND touched_at < ?
-        AND NOT EXISTS (SELECT 1 FROM members WHERE session = sessions.no) LIMIT ?)""",
+       (SELECT no FROM sessions WHERE open = 0 AND touched_at < :old
+        AND NOT EXISTS (SELECT 1 FROM members WHERE session = sessions.no) LIMIT :limit)""",
     """DELETE FROM traces WHERE no IN
-       (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
-        AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT ?)""",
+       (SELECT no FROM traces WHERE size = 0 AND decided_at < :old
+        AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT :limit)""",
+    # What is about traces and sessions that are deleted: those with numbers below all that are left.
+    f"""DELETE FROM responses WHERE (block, continued, digest, no) IN
+        (SELECT block, continued, digest, no FROM responses
+         WHERE block < coalesce((SELECT min(no) >> {BLOCK_BITS} FROM traces), 1 << 60) LIMIT :limit)""",  # noqa: S608
+    """DELETE FROM listed WHERE no IN (SELECT no FROM listed
+       WHERE no > 0 AND no < coalesce((SELECT min(no) FROM traces), 1 << 60) LIMIT :limit)""",
+    """DELETE FROM listed WHERE no IN (SELECT no FROM listed
+       WHERE no < 0 AND no > -coalesce((SELECT min(no) FROM sessions), 1 << 60) LIMIT :limit)""",
 )
 """Statements that delete what is older than the retention, a limited number of rows each: senders wait meanwhile."""
-_EXPIRE_RESPONSES = """DELETE FROM responses WHERE (block, continued, digest, no) IN
-    (SELECT block, continued, digest, no FROM responses
-     WHERE block < coalesce((SELECT min(no) >> ? FROM traces), 1 << 60) LIMIT ?)"""
-"""Deletes blocks of response digests whose last trace is deleted."""
 
 
 class Store:
@@ -81,31 +87,18 @@ class Store:
         self.path, self.max_bytes, self.clock = path, max_bytes, clock or StoreClock()
         self._file, self._durability = path / FILE_NAME, durability
         self._directory = Directory(path)
-        try:
+        self._decided, self._responses = Seen(), Seen()
+        with ExitStack() as undone:
+            undone.callback(self._directory.close)
             self.was_damaged = create(self._file, durability)
             self._directory.sync()
-            self._decided, self._responses = Seen(), Seen()
             self.reads = StoreReader(path, self._responses)
+            undone.callback(self.reads.close)
             self._size = self.reads.used_bytes()
-            self._open()
-        except BaseException:
-            self._directory.close()
-            raise
-        self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
-        self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
-        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
-        self._made_anew: Directory | None = None
-        tables = self.reads.connection, self._writer, self.clock
-        self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
-        self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
-        self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
-        self.tally, self.outbox, self.kept = Tally(*tables), Outbox(*tables), Kept(*tables)
-
-    def _open(self) -> None:
-        # This connection reads at once and is idle from then on. It has all files of the store open, whatever becomes
-        # of their names.
-        self._first = connect(self._file, self._durability)
-        try:
+            # This connection reads at once and is idle from then on. It has all files of the store open, whatever
+            # becomes of their names.
+            self._first = connect(self._file, self._durability)
+            undone.callback(self._first.close)
             number_of(self._first)
             self._place = StoreFiles(self._directory, self._file)
             self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
@@ -122,12 +115,19 @@ class Store:
                 self._commits,
             )
             self._writer.start()
-            if is_new:
-                self.keep_time()
-        except BaseException:
-            self.reads.close()
-            self._first.close()
-            raise
+            undone.pop_all()
+        self.missing, self.require, self.waiting = self._commits.missing, self._place.require, self._writer.waiting
+        if is_new:
+            self.keep_time()
+        self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
+        self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
+        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
+        self._made_anew: Directory | None = None
+        tables = self.reads.connection, self._writer, self.clock
+        self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
+        self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
+        self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
+        self.tally, self.outbox, self.kept = SeriesTable(*tables), OutboxRows(*tables), KeptTraces(*tables)
 
     # -- spans ---------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class Store:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
         tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
         of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
-        left to :meth:`Kept.keep` until ``retention_s`` is over. The future holds how many went of the kind that had
+        left to :meth:`KeptTraces.keep` until ``retention_s`` is over. The future holds how many went of the kind that had
         most; call again while it is ``limit``."""
 
         def work(connection: sqlite3.Connection) -> int:
@@ -244,15 +244,15 @@ class Store:
                 "UPDATE traces SET chunks = '[]', known = x'', size = 0 WHERE no = ?", [(row[2],) for row in rows]
             )
             old = now - retention_s
-            expired = [connection.execute(statement, (old, limit)).rowcount for statement in _EXPIRE]
-            expired.append(connection.execute(_EXPIRE_RESPONSES, (BLOCK_BITS, limit)).rowcount)
+            values = {"old": old, "limit": limit}
+            expired = [connection.execute(statement, values).rowcount for statement in _EXPIRE]
             oldest = connection.execute(
                 "SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,)
             )  # in order of age
             results = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < old, oldest)]
             connection.execute("DELETE FROM results WHERE seq <= ?", (results[-1] if results else 0,))
             expired.append(len(results))
-            expired.append(listed.forget(connection, limit))
+            expired.append(listed.forget_pairs(connection, limit))
             expired.append(people.forget(connection, now - judged_s, limit))
             expired.append(runs.forget(connection, old, limit))
             connection.execute("DELETE FROM jobs WHERE ended_at < ? AND state IN ('done', 'dead', 'cancelled')", (old,))
@@ -264,22 +264,12 @@ class Store:
 
         return self._writer.submit(work)
 
-    def waiting(self) -> int:
-        """Returns how many writes are queued."""
-        return self._writer.waiting()
-
     def checkpoint(self) -> None:
         """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
         with closing(connect(self._file, self._durability)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # -- whether it is well --------------------------------------------------------------------------------------
-
-    @property
-    def missing(self) -> str:
-        """What earlier processes committed and the store lacks, as a clause; empty if nothing is known to be
-        missing."""
-        return self._commits.missing
 
     @property
     def gone(self) -> str:
@@ -290,10 +280,6 @@ class Store:
     def failing(self) -> str:
         """Why the last transaction could not be written; empty after one that could."""
         return self._writer.failing
-
-    def require(self) -> None:
-        """Raises :class:`StoreGoneError` when it is known that files were taken away."""
-        self._place.require()
 
     def look(self) -> str:
         """Checks whether all files are at their paths; returns ``gone``, which stays once something was wrong. Blocks;
@@ -340,3 +326,77 @@ def _give_back_pages(connection: sqlite3.Connection) -> None:
     free, pages = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count"))
     for _ in range(min(free - pages // 4, _VACUUM_PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")
+
+
+# The store as the child processes of a collector have it: they read it themselves, and have the front write.
+
+
+_CALLS = {"spending.reserve", "spending.settle", "verdicts.keep"}
+JUDGE_WRITES = frozenset(
+    {
+        *_CALLS,
+        *(f"jobs.{name}" for name in ("lease", "lease_old", "put_back", "release_all")),
+        *("put", "runs.stand", "spending.settle_all"),
+    }
+)
+"""What the judge's process may have written, by the name of the store's method."""
+READER_WRITES = frozenset(
+    {
+        *_CALLS,
+        "people.keep_draws",
+        "people.put",
+        *(f"runs.{name}" for name in ("add", "begin", "cancel", "create", "end", "plan", "retry")),
+        *(f"schedules.{name}" for name in ("add", "fire", "pause", "remove")),
+    }
+)
+"""What the reader may have written."""
+
+
+def writing(store: Store, allowed: frozenset[str]) -> Callable[..., Awaitable[Any]]:
+    """Returns the front's handler of a child's requests to write; the child may ask for what ``allowed`` names."""
+
+    async def write(_: Any, name: str, arguments: Any, options: Any) -> Any:
+        if name not in allowed:
+            raise PermissionError(f"this process may not have {name} written")
+        return await asyncio.wrap_future(operator.attrgetter(name)(store)(*arguments, **options))
+
+    return write
+
+
+_TABLES = {
+    "jobs": Jobs,
+    "people": People,
+    "runs": RunTable,
+    "schedules": Schedules,
+    "spending": Spending,
+    "verdicts": Verdicts,
+}
+
+
+class AskedStore(Store):
+    """What stands in for the store in a child. ``writes``: what is asked of the front. On the event loop."""
+
+    def __init__(self, path: Path, clock: StoreClock, front: Peer, writes: frozenset[str]) -> None:
+        self.path, self.clock, self.reads = path, clock, StoreReader(path)
+        self._front, self._loop = front, asyncio.get_running_loop()
+        for name, table in _TABLES.items():
+            setattr(self, name, _AskedTable(name, table(self.reads.connection), writes, self._write))
+
+    def put(self, key: str, value: str) -> Future[Any]:
+        return self._write("put", key, value)
+
+    def _write(self, name: str, *arguments: Any, **options: Any) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(self._front.ask("write", name, arguments, options), self._loop)
+
+
+class _AskedTable:
+    """The tables of one subject: what is read is read here, and what writes is asked of the front, by its name."""
+
+    def __init__(self, name: str, reads: Any, writes: frozenset[str], write: Callable[..., Future[Any]]) -> None:
+        self._name, self._reads, self._writes, self._write = name, reads, writes, write
+
+    def __getattr__(self, name: str) -> Any:
+        asked = f"{self._name}.{name}"
+        if asked not in self._writes:
+            return getattr(self._reads, name)
+        return functools.partial(self._write, asked)

@@ -13,13 +13,13 @@ from itertools import chain, islice, repeat
 from typing import Any, cast
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.commits import Writer
 
 _MOST, _EXACT = 64, 16
 """Rows of a statement; up to how many there is one for each number of them."""
 
 
-class Table:
+class StoreTable:
     """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for,
     writing happens on the store's writer: nothing can be written without one."""
 

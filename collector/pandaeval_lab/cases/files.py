@@ -3,10 +3,11 @@ its line."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,7 +18,6 @@ from pandaeval_collector.base.untrusted.yaml_text import (
     WORDS,
     BadTextError,
     Place,
-    read_json,
     read_yaml,
 )
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
@@ -182,6 +182,26 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
     if faults:
         raise CaseFileError(_placed(path, faults, lines, inside))
     return suite
+
+
+def read_json(text: str) -> tuple[Any, dict[Place, int]]:
+    """Reads JSON as :func:`read_yaml` reads YAML."""
+    try:
+        held = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise BadTextError((error.lineno, f"is not valid JSON: {error.msg}")) from error
+    except (ValueError, RecursionError) as error:
+        raise BadTextError((None, f"is not valid JSON: {error}")) from error
+    try:
+        return held, read_yaml(text.expandtabs(2))[1]
+    except BadTextError as error:
+        if isinstance(error.__cause__, Exception):  # JSON that is no YAML, such as halves of characters: no lines then
+            return held, {}
+        raise
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:

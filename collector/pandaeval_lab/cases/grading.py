@@ -65,23 +65,21 @@ class TrialGrader:
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
         """Grades a trial; returns the results that are asked for. ``verdicts``: of the judged graders, by name."""
-        unit, given = trial_unit(trial), verdicts or {}
+        given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]
-        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in judged]
+        results = [self._answered(trial, metric, given[metric.name]) for metric in judged]
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
-        results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
+        results += [r for metric in graders if (r := self._graded(trial, metric, findings)) is not None]
         graded = tuple(self._outcomes(trial, results))
-        correct = self._graded(trial, unit, self._correct, findings, graded)
+        correct = self._graded(trial, self._correct, findings, graded)
         results += [] if correct is None else [correct]
         if self._heard is not None:
-            self._heard([result.to_dict() for result in (*results, *self._silent(trial, unit, graded, results))])
+            self._heard([result.to_dict() for result in (*results, *self._silent(trial, graded, results))])
         own = {metric.name for metric in self._custom.values()}
         return [each for each in results if f"trial.{each.metric}" in self._shown or each.metric in own]
 
-    def _silent(
-        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
-    ) -> Iterator[Result]:
+    def _silent(self, trial: Trial, graded: Sequence[Graded], results: Sequence[Result]) -> Iterator[Result]:
         """Yields, for listeners, unscored results of graders that gave none and left the trial undecided."""
         spoke = {result.metric for result in results}
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
@@ -90,22 +88,17 @@ class TrialGrader:
         for name, metric in self._by_name.items():
             if name in why:
                 finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[name])
-                yield self._result(trial, unit, metric, finding, {"untold": finding.reason})
+                yield self._result(trial, metric, finding, {"untold": finding.reason})
 
-    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
+    def _answered(self, trial: Trial, metric: Grader, verdict: TrialVerdict) -> Result:
         """Makes the result of a judge's verdict; an answer at a later try is a new result."""
         finding, model = verdict.finding, verdict.model or self.model_of(metric)
         depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
-        made = self._result(trial, unit, metric, finding, depends, verdict.seconds, model)
+        made = self._result(trial, metric, finding, depends, verdict.seconds, model)
         return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
-        self,
-        trial: Trial,
-        unit: Unit,
-        metric: Grader,
-        judged: Mapping[str, Finding],
-        graded: tuple[Graded, ...] = (),
+        self, trial: Trial, metric: Grader, judged: Mapping[str, Finding], graded: tuple[Graded, ...] = ()
     ) -> Result | None:
         started = time.perf_counter()
         limits = {
@@ -124,12 +117,11 @@ class TrialGrader:
             }
         if graded:
             depends["graded"] = [[each.name, each.success, each.gates] for each in graded]
-        return self._result(trial, unit, metric, finding, depends, time.perf_counter() - started)
+        return self._result(trial, metric, finding, depends, time.perf_counter() - started)
 
     def _result(
         self,
         trial: Trial,
-        unit: Unit,
         metric: Grader,
         finding: Finding,
         depends: Mapping[str, Any],
@@ -138,7 +130,7 @@ class TrialGrader:
     ) -> Result:
         """Makes a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
         and its settings."""
-        case, threshold = trial.case, self._threshold(metric, trial.case)
+        case, threshold, unit = trial.case, self._threshold(metric, trial.case), trial_unit(trial)
         about = {
             "case": case.id,
             "trial": trial.name,

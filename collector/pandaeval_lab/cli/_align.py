@@ -176,6 +176,7 @@ def write(
     found: Alignment,
     guards: Mapping[str, str],
 ) -> None:
+    """Writes what became of each guideline that was tried into the file of guidelines."""
     by_text = {each.text: each for each in found.tried}
     told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
     kept = [each for each in entries if each.text not in by_text or each.state != "candidate"]
@@ -209,6 +210,7 @@ def _figures(change: VerdictChange) -> dict[str, float]:
 def print_alignment(
     found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat
 ) -> None:
+    """Prints how each guideline did, and what it cost to find out."""
     entries = [_entry(each, judging, guards) for each in found.tried]
     if format_ == "json":
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}

@@ -11,10 +11,12 @@ from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.store.failures import Failure, RootCause, by_code, shown
+from pandaeval_collector.store.failures import Failure, RootCause, by_code
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import Report, ReportOrigin
+
+_SHOWN_GROUPS = 100
 
 
 def default_file(terminal: bool) -> Path | None:
@@ -64,7 +66,10 @@ def write_report(
             problems=tuple(files.read.problems),
             without_agents=without_agents,
             left_out=left_out,
-            failures=shown(summary.groups),
+            failures=[
+                {**group.to_dict(), "examples": [{"place": one.place, "trace": one.trace_id} for one in group.examples]}
+                for group in summary.groups[:_SHOWN_GROUPS]
+            ],
             cases=summary.layers.brief() if summary.layers is not None else (),
             gates=failed_gates(),
         )

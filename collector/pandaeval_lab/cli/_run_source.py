@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder, Listed
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import BadLine, Request
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -57,6 +58,40 @@ class Worst:
     reason: str
 
 
+@dataclass(slots=True)
+class _Scores:
+    """The scores of one metric. ``scores``: their sum, exact whatever their order; ``values``: that in the metric's own
+    scale; ``worst``: the lowest values, lowest first; ``apart``: how far the judge was from itself where it was asked
+    twice, and whether its verdict changed; ``second``: how far a second judge agreed."""
+
+    n: int = 0
+    scores: Fraction = Fraction()
+    values: Fraction = Fraction()
+    worst: list[Worst] = field(default_factory=list)
+    apart: list[tuple[float, bool]] = field(default_factory=list)
+    alike: bool = False
+    second: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        """Adds a result that is scored."""
+        raw, metadata = result.get("raw"), result.get("metadata") or {}
+        value = result["score"] if raw is None or not math.isfinite(raw) else raw
+        self.n += 1
+        self.scores += Fraction(result["score"])
+        self.values += Fraction(value)
+        if len(self.worst) < _EXAMPLES or value < self.worst[-1].value:
+            where = f"session {result['session_id']}" if result["level"] == "session" else f"trace {result['trace_id']}"
+            known = [*self.worst, Worst(value, where, result["reason"])]
+            self.worst = sorted(known, key=lambda each: each.value)[:_EXAMPLES]
+        if (retest := metadata.get("retest")) is not None:
+            self.apart.append((retest["difference"], retest.get("flipped", False)))
+        if "judge_agreement" in metadata:
+            self.alike = "label" in metadata["judge_agreement"]
+        second = metadata.get("second_agreement")
+        if second is not None and second["n"] >= self.second.get("n", 0):
+            self.second = second
+
+
 class Summary:
     """Counts results by metric, and keeps the worst traces and a row for each session."""
 
@@ -69,21 +104,13 @@ class Summary:
         self.has_sessions = False
         """Whether any agent's trace belongs to a session."""
         self.traces = 0
-        self._scores: defaultdict[str, Fraction] = defaultdict(Fraction)
-        """The exact sum of each metric's scores, whatever their order."""
-        self._values: defaultdict[str, Fraction] = defaultdict(Fraction)
-        """The same in the metric's own scale."""
-        self._scored: Counter[str] = Counter()
-        self._apart: dict[str, list[tuple[float, bool]]] = {}
-        self._alike: dict[str, bool] = {}
-        self._second: dict[str, Mapping[str, Any]] = {}
+        self._scores: dict[str, _Scores] = {}
         self._answered = False
         self._unanswered: Counter[str] = Counter()
         self._silence = ""
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
-        self._worst: dict[str, list[Worst]] = {}
         self.failures: list[Failure] = []
         """The first :data:`MOST_FAILURES` failures, in the order in which they were found."""
         self.groups: tuple[RootCause, ...] = ()
@@ -114,64 +141,46 @@ class Summary:
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
-        self._note_judge(result)
+        if (result.get("evaluator") or {}).get("kind") == "llm":
+            if result["why"] in _SILENT:
+                self._silence = self._silence or result["reason"]
+                self._unanswered[result["why"]] += 1
+            self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
         if result["outcome"] == "scored" and is_verdict(result):
-            raw = result.get("raw")
-            value = result["score"] if raw is None or not math.isfinite(raw) else raw
-            self._scores[key] += Fraction(result["score"])
-            self._values[key] += Fraction(value)
-            self._scored[key] += 1
-            self._note_worst(key, value, result)
-            metadata = result.get("metadata") or {}
-            retest = metadata.get("retest")
-            if retest is not None:
-                self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
-            if "judge_agreement" in metadata:
-                self._alike[key] = "label" in metadata["judge_agreement"]
-            second = metadata.get("second_agreement")
-            if second is not None and second["n"] >= self._second.get(key, {"n": 0})["n"]:
-                self._second[key] = second
+            self._scores.setdefault(key, _Scores()).add(result)
         if result["level"] == "session":
-            self._add_to_session(result)
+            row = self._session(result["session_id"])
+            # Where no metric of traces was asked, only the session's own results tell how many it has.
+            row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
+            row.note(_cell(result), of_session=True)
         elif result["level"] not in ("trial", "task"):
             self._add_to_trace(result)
 
     def means(self) -> dict[str, float]:
         """Returns the mean score of each metric that has any."""
-        return {key: float(total) / self._scored[key] for key, total in self._scores.items()}
+        return {key: float(each.scores) / each.n for key, each in self._scores.items()}
 
     def values(self) -> dict[str, float]:
         """Returns the mean of each metric in its own scale, which is that of its threshold."""
-        return {key: float(total) / self._scored[key] for key, total in self._values.items()}
+        return {key: float(each.values) / each.n for key, each in self._scores.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""
-        return self._worst.get(key, [])
-
-    def _note_worst(self, key: str, value: float, result: Result) -> None:
-        worst = self._worst.setdefault(key, [])
-        if len(worst) < _EXAMPLES or value < worst[-1].value:
-            where = f"session {result['session_id']}" if result["level"] == "session" else f"trace {result['trace_id']}"
-            worst.append(Worst(value, where, result["reason"]))
-            worst.sort(key=lambda each: each.value)
-            del worst[_EXAMPLES:]
+        return self._scores[key].worst if key in self._scores else []
 
     def agreement(self) -> dict[str, AskedTwice]:
         """Returns for each metric how far the judge agreed with itself where it was asked twice."""
-        return {
-            key: AskedTwice(
-                1.0 - sum(apart for apart, _ in pairs) / len(pairs),
-                sum(flipped for _, flipped in pairs),
-                len(pairs),
-                self._alike.get(key, False),
-            )
-            for key, pairs in self._apart.items()
-        }
+        found = {}
+        for key, each in self._scores.items():
+            if n := len(each.apart):
+                agreement = 1.0 - sum(apart for apart, _ in each.apart) / n
+                found[key] = AskedTwice(agreement, sum(flipped for _, flipped in each.apart), n, each.alike)
+        return found
 
     def seconds(self) -> Mapping[str, Mapping[str, Any]]:
         """Returns for each metric how far the second judge agreed with the first at the end of the run: the figures as
         results have them (``second_agreement``)."""
-        return self._second
+        return {key: each.second for key, each in self._scores.items() if each.second}
 
     @property
     def silence(self) -> str:
@@ -179,14 +188,6 @@ class Summary:
         if self._answered or not self._unanswered:
             return ""
         return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
-
-    def _note_judge(self, result: Result) -> None:
-        if (result.get("evaluator") or {}).get("kind") != "llm":
-            return
-        if result["why"] in _SILENT:
-            self._silence = self._silence or result["reason"]
-            self._unanswered[result["why"]] += 1
-        self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions, worst first; those without any score come last."""
@@ -196,41 +197,29 @@ class Summary:
         """Returns the rows of the worst traces, at most twice :data:`KEEP`; ``traces`` counts all of them."""
         return sorted(self._rows.values(), key=lambda row: row.rank)
 
-    def _add_to_session(self, result: Result) -> None:
-        row = self._sessions.setdefault(result["session_id"], SessionSummaryRow(result["session_id"]))
-        # Where no metric of traces was asked, only the session's own results tell how many it has.
-        row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
-        cell = _cell(result)
-        row.note(cell, of_session=True)
-        if cell.metric == "agent_reliability":
-            row.reliability = cell
+    def _session(self, session_id: str) -> SessionSummaryRow:
+        return self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
 
     def _add_to_trace(self, result: Result) -> None:
-        session_id = result["session_id"]
+        session = None if result["session_id"] is None else self._session(result["session_id"])
         row = self._rows.get(result["trace_id"])
         if row is None:
             if len(self._rows) >= 2 * KEEP:  # forget the best
                 self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
-            error = self._broken.get(result["trace_id"])
-            row = self._rows[result["trace_id"]] = TraceSummaryRow(
-                result["trace_id"], result["agent"], session_id, error is not None
-            )
+            error, agent = self._broken.get(result["trace_id"]), result["agent"]
+            row = TraceSummaryRow(result["trace_id"], agent, result["session_id"], error is not None)
+            self._rows[row.trace_id] = row
             self.traces += 1
-            if session_id is not None:
-                session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
+            if session is not None:
                 session.traces += 1
                 if error is not None:
-                    session.note(_broken(row.agent, error))
+                    why = error or "it ended with an error"
+                    session.note(Cell("run failed", "", agent, why, "", None, signal=0.0, success=False))
         of_turn = result["level"] == "turn"
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
         cell = row.results[name] = _cell(result)
-        if session_id is not None:
-            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
-
-
-def _broken(agent: str, error: str) -> Cell:
-    """Returns a cell for a run that ended with an error, to stand among the results of its session."""
-    return Cell("run failed", "", agent, error or "it ended with an error", "", None, 0.0, False)
+        if session is not None:
+            session.note(cell)
 
 
 def _cell(result: Result) -> Cell:
@@ -269,11 +258,6 @@ class Cell:
     """Whether it is a session's score in which no judge had a part."""
 
     @property
-    def badness(self) -> float:
-        """The signal to sort by: the lower, the worse; a result without a score comes last."""
-        return NO_SCORE if self.signal is None else self.signal
-
-    @property
     def failed(self) -> bool:
         return self.success is False
 
@@ -299,11 +283,8 @@ class TraceSummaryRow:
     @property
     def worst_of_turns(self) -> Cell | None:
         """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
-        found: Cell | None = None
-        for name, cell in self.results.items():
-            if name.startswith(TURN):
-                found = _worse(found, cell)
-        return found
+        turns = (cell for name, cell in self.results.items() if name.startswith(TURN))
+        return functools.reduce(_worse, turns, None)
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
@@ -327,11 +308,13 @@ class SessionSummaryRow:
     def note(self, cell: Cell, of_session: bool = False) -> None:
         """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
         self.failures += cell.failed
-        self.lowest = min(self.lowest, cell.badness)
-        if of_session:
-            self._of_session = _worse(self._of_session, cell)
-        else:
+        self.lowest = self.lowest if cell.signal is None else min(self.lowest, cell.signal)
+        if not of_session:
             self._of_traces = _worse(self._of_traces, cell)
+            return
+        self._of_session = _worse(self._of_session, cell)
+        if cell.metric == "agent_reliability":
+            self.reliability = cell
 
     @property
     def worst(self) -> Cell | None:
@@ -342,8 +325,8 @@ class SessionSummaryRow:
     @property
     def shown(self) -> Cell | None:
         """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
-        found_nothing = self.worst is not None and not self.worst.failed and self.reliability is not None
-        return None if found_nothing and self.reliability is not None and self.reliability.says else self.worst
+        worst, whole = self.worst, self.reliability
+        return None if worst is not None and not worst.failed and whole is not None and whole.says else worst
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
@@ -365,6 +348,6 @@ class SessionSummaryRow:
 
 def _worse(known: Cell | None, cell: Cell) -> Cell | None:
     """Returns the worse result: failed before passed, then by signal, then the known one. Never one without a score."""
-    if cell.signal is None:
-        return known
-    return cell if known is None or (not cell.failed, cell.badness) < (not known.failed, known.badness) else known
+    if cell.signal is None or known is None or known.signal is None:
+        return known if cell.signal is None else cell
+    return cell if (not cell.failed, cell.signal) < (not known.failed, known.signal) else known

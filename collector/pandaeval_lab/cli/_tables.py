@@ -12,12 +12,13 @@ from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.show.report.cures import unasked
-from pandaeval_collector.store.failures import as_text
+from pandaeval_collector.store.failures import RootCause
 from pandaeval_lab.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
 _MAX_REASON = 100
+_EXAMPLES = 6
 
 
 def print_summary(
@@ -37,6 +38,17 @@ def print_summary(
     if missing:
         out.print(Text(missing))
     print_component_errors(out, raised or {})
+
+
+def as_text(groups: Iterable[RootCause]) -> str:
+    """Writes groups of failures for people, several lines; ``""`` for no group."""
+    lines = []
+    for group in groups:
+        lines.append(f"  [{group.severity}] {group.title} ({group.count} occurrence(s))")
+        lines.append(f"    {group.description}")
+        more = ", …" if group.count > _EXAMPLES else ""
+        lines.append(f"    Examples: {', '.join(member.place for member in group.members[:_EXAMPLES])}{more}")
+    return "\n".join(["Unique errors:", *lines]) if lines else ""
 
 
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:

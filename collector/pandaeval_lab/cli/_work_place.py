@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import declared, in_place_of
+from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, over_http
 from pandaeval_collector.config import Config
@@ -51,7 +52,21 @@ class WorkPlace(Place):
             with over_http(self.url, self.token_env) as api:
                 yield api
             return
-        with _opened(self.store, self.config, new) as (store, settings), LocalApi(store, settings) as here:
+        config = resolve_config(self.config, {"store.path": str(self.store)}).config
+        if not new and not (self.store / FILE_NAME).is_file():
+            raise UserError(
+                f"there is no store in {self.store}: name a collector's data directory, or read traces with --from"
+            )
+        try:
+            store = Store(self.store, config.store.durability, config.store.max_bytes)
+        except StoreBusyError as error:
+            raise UserError(
+                f"a collector, or another command, works in {self.store}, and runs of two would get in each other's "
+                "way: leave --store out and let that collector do it (--url says where it is), or stop it first"
+            ) from error
+        except (OSError, sqlite3.OperationalError) as error:
+            raise UserError(f"{self.store} cannot be opened: {error}") from error
+        with closing(store), LocalApi(store, config) as here:
             yield here
 
 
@@ -90,26 +105,6 @@ class LocalApi(ApiClient):
             self._loop.run(asyncio.wait({self._task}, timeout=seconds))
             if self._task.done():
                 self._task.result()
-
-
-@contextmanager
-def _opened(folder: Path, path: Path | None, new: bool) -> Iterator[tuple[Store, Config]]:
-    config = resolve_config(path, {"store.path": str(folder)}).config
-    if not new and not (folder / FILE_NAME).is_file():
-        raise UserError(f"there is no store in {folder}: name a collector's data directory, or read traces with --from")
-    try:
-        store = Store(folder, config.store.durability, config.store.max_bytes)
-    except StoreBusyError as error:
-        raise UserError(
-            f"a collector, or another command, works in {folder}, and runs of two would get in each other's way: leave "
-            "--store out and let that collector do it (--url says where it is), or stop it first"
-        ) from error
-    except (OSError, sqlite3.OperationalError) as error:
-        raise UserError(f"{folder} cannot be opened: {error}") from error
-    try:
-        yield store, config
-    finally:
-        store.close()
 
 
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:

@@ -15,15 +15,16 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile, many, print_json, print_table, safe
+from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.show.report.inspection import describe
+from pandaeval_collector.show.report.detail import describe
 from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
+from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import between
 from pandaeval_lab.passk.promoting import promotable, saturation
@@ -96,7 +97,7 @@ def promote(
         ids = {each.case.id for each in found if each.steady}
         kept = [case for case in read_suite(cases).cases if case.id in ids]
         told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
-        with OutputFile(output) as target:
+        with output_file(output) as target:
             target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
         typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
@@ -197,7 +198,7 @@ def write_case(runs: Runs, id_: str, case: str, description: str, config: Path |
         made = freeze(runs, case, description=hide(description), hide=hide)
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
-    with OutputFile(output) as target:
+    with output_file(output) as target:
         target.write(to_yaml([made]))
 
 

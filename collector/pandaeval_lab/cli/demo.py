@@ -13,7 +13,7 @@ import grpc.aio
 import orjson
 import typer
 
-from pandaeval_collector.app.collector import Collector, Listening
+from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
@@ -104,23 +104,18 @@ async def _run(folder: Path, results: Path) -> int:
     collector = Collector(config, {})
     listening = await collector.start()
     try:
-        sent = await _send(listening)
+        sent = 0
+        async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
+            traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
+            logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
+            for request in _requests():
+                await (logs if request.logs else traces)(request.data)
+                sent += 1
         deadline = time.monotonic() + _PATIENCE_S
         while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
             await asyncio.sleep(0.1)
     finally:
         await collector.stop()
-    return sent
-
-
-async def _send(listening: Listening) -> int:
-    sent = 0
-    async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
-        traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
-        logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
-        for request in _requests():
-            await (logs if request.logs else traces)(request.data)
-            sent += 1
     return sent
 
 

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,6 +41,15 @@ from pandaeval_collector.config import Config, Resolved, check_machine
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
+
+Told = Callable[[int, int], None]
+_ADDRESSES = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
+"""The names of keys that hold addresses."""
+_PORTS = {"http": 80, "https": 443}
+_TIMEOUT_S = 3.0
+_DEEP_BYTES = 256 << 20
+_BACK_S = 60.0
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 
 def doctor(
@@ -82,65 +92,6 @@ def doctor(
         raise typer.Exit(1)
 
 
-# The addresses that a configuration sends to, and whether anybody takes a connection there.
-_KEYS = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
-_PORTS = {"http": 80, "https": 443}
-
-
-def places(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Yields area, key and ``host:port`` of each address that is configured."""
-    for key, value in _leaves(config.model_dump(mode="json"), ""):
-        name = key.rpartition(".")[2]
-        if not isinstance(value, str) or not value or not _KEYS.search(name):
-            continue
-        area = "judge" if key.startswith("judge.") else "sinks"
-        for each in value.split(","):
-            if where := _address(each.strip()):
-                yield area, key, where
-
-
-def setting(config: Config, key: str) -> Any:
-    """Returns one configured value, even of an installed package's section; ``None`` where there is none."""
-    return dict(_leaves(config.model_dump(mode="json"), "")).get(key)
-
-
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _leaves(each, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, list):
-        for each in value:
-            yield from _leaves(each, key)
-    else:
-        yield key, value
-
-
-def _address(value: str) -> str:
-    try:
-        parts = urlsplit(value if "//" in value else f"//{value}")
-        port = parts.port or _PORTS.get(parts.scheme)
-    except ValueError:
-        return ""
-    return f"{parts.hostname}:{port}" if parts.hostname and port else ""
-
-
-def reach(where: str, timeout: float) -> str:
-    """Returns why no connection to ``host:port`` can be opened; empty where one can. Sends nothing."""
-    host, _, port = where.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout):
-            return ""
-    except OSError as error:
-        return str(error.strerror or error)
-
-
-Told = Callable[[int, int], None]
-_TIMEOUT_S = 3.0
-_DEEP_BYTES = 256 << 20
-_BACK_S = 60.0
-_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
-
-
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """One finding. ``state``: a ``note`` is worth knowing and does not fail the command; ``cure``: what to do."""
@@ -149,6 +100,14 @@ class Diagnosis:
     state: Literal["ok", "note", "wrong"]
     what: str
     cure: str = ""
+
+
+def _ok(area: str, what: str) -> Diagnosis:
+    return Diagnosis(area, "ok", what)
+
+
+def _note(area: str, what: str, cure: str = "") -> Diagnosis:
+    return Diagnosis(area, "note", what, cure)
 
 
 def _wrong(area: str, what: str, cure: str) -> Diagnosis:
@@ -168,7 +127,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
 
 def _versions() -> Iterator[Diagnosis]:
     python = ".".join(map(str, sys.version_info[:3]))
-    yield Diagnosis("versions", "ok", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")
+    yield _ok("versions", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")
     try:
         ours, other = version("pandaeval-collector"), version("pandaeval-otel")
     except PackageNotFoundError:
@@ -187,9 +146,9 @@ def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[D
     for problem in resolved.located(refused):
         yield _wrong("configuration", str(problem), "a start refuses this: set or install what is missing")
     for problem in resolved.located([*judge_notes(held, environ)]):
-        yield Diagnosis("configuration", "note", str(problem))
+        yield _note("configuration", str(problem))
     if not refused:
-        yield Diagnosis("configuration", "ok", "a collector would start with it")
+        yield _ok("configuration", "a collector would start with it")
 
 
 # -- a running collector -----------------------------------------------------------------------------------------
@@ -211,24 +170,22 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
     host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
     status, ready = _got(f"http://{host}:{port}/readyz")
     if not status:
-        yield Diagnosis(
-            "collector", "note", f"none answers at {config.server.health}", "`pandaeval collector` starts one"
-        )
+        yield _note("collector", f"none answers at {config.server.health}", "`pandaeval collector` starts one")
         return
     if status != 200:
         yield _wrong("collector", f"it is not ready: {ready}", "its log says why")
     else:
-        yield Diagnosis("collector", "ok", f"ready at {config.server.health}")
+        yield _ok("collector", f"ready at {config.server.health}")
     _, metrics = _got(f"http://{host}:{port}/metrics")
     lines = filter(None, map(_SAMPLE.match, metrics.splitlines()))
     samples = [(line[1], line[2] or "", float(line[3])) for line in lines]
     residual = next((value for name, _, value in samples if name == "pandaeval_accounting_residual"), None)
     if residual is None:
-        yield Diagnosis("accounting", "note", "the collector shows no metrics (exporters.prometheus.enabled)")
+        yield _note("accounting", "the collector shows no metrics (exporters.prometheus.enabled)")
     elif residual:
         yield _wrong("accounting", f"{residual:.0f} spans or log records have no fate", "a bug: please report it")
     else:
-        yield Diagnosis("accounting", "ok", "every span has a fate")
+        yield _ok("accounting", "every span has a fate")
     for name, labels, value in samples:
         if name.startswith("pandaeval_component_errors") and value:
             yield _wrong("components", f"{value:.0f} errors of {labels}", "docs/operations.md#components-that-raise")
@@ -247,7 +204,7 @@ def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagno
     file = folder / FILE_NAME
     yield from _beside(folder)
     if not file.is_file():
-        yield Diagnosis("store", "note", f"there is none in {folder} yet", "the first start makes it")
+        yield _note("store", f"there is none in {folder} yet", "the first start makes it")
         return
     size, free = file.stat().st_size, shutil.disk_usage(folder).free
     if size >= 0.9 * budget:
@@ -271,25 +228,19 @@ def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
-        yield Diagnosis(
-            "judge",
-            "note",
-            f"{dead} jobs were given up",
-            "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`",
+        yield _note(
+            "judge", f"{dead} jobs were given up", "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`"
         )
     if size > _DEEP_BYTES and not deep:
-        yield Diagnosis(
-            "store",
-            "note",
-            f"its {size >> 20} MiB were not read row by row",
-            "--deep does, or `pandaeval store verify`",
+        yield _note(
+            "store", f"its {size >> 20} MiB were not read row by row", "--deep does, or `pandaeval store verify`"
         )
         return
     found = list(damages(connection, told))
     for each in found:
         yield _wrong("store", f"{each.kind} {each.key} {each.about}: {each.what}", CURES[each.kind])
     if not found:
-        yield Diagnosis("store", "ok", f"{size >> 10} KiB, every page and row is whole")
+        yield _ok("store", f"{size >> 10} KiB, every page and row is whole")
 
 
 def _beside(folder: Path) -> Iterator[Diagnosis]:
@@ -302,7 +253,7 @@ def _beside(folder: Path) -> Iterator[Diagnosis]:
     }
     for pattern, cure in cures.items():
         for found in sorted(folder.glob(pattern)):
-            yield Diagnosis("store", "note", f"there is {found}", cure)
+            yield _note("store", f"there is {found}", cure)
 
 
 def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
@@ -315,23 +266,48 @@ def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
             "set it right (NTP); docs/operations.md#when-the-machines-clock-is-wrong",
         )
     else:
-        yield Diagnosis("clocks", "ok", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))
+        yield _ok("clocks", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))
 
 
 # -- others ------------------------------------------------------------------------------------------------------
 
 
 def _places(config: Config) -> Iterator[Diagnosis]:
-    for area, key, where in places(config):
-        why = reach(where, _TIMEOUT_S)
-        if why:
-            yield _wrong(
-                area, f"{key} ({where}): {why}", "start it, or put the address right; what is for it waits in the store"
-            )
+    for area, key, host, port in _addresses(config):
+        where = f"{key} ({host}:{port})"
+        try:
+            socket.create_connection((host, port), _TIMEOUT_S).close()
+        except OSError as error:
+            cure = "start it, or put the address right; what is for it waits in the store"
+            yield _wrong(area, f"{where}: {error.strerror or error}", cure)
         else:
-            yield Diagnosis(area, "ok", f"{key} ({where}) answers")
-    file = setting(config, "exporters.jsonl.path")
+            yield _ok(area, f"{where} answers")
+    file = config.exporters.jsonl.path  # type: ignore[attr-defined]
     if file is not None and (trouble := unwritable(Path(str(file)).parent)):
         yield _wrong("sinks", f"exporters.jsonl.path: {trouble}", "let this user write there")
     if config.judge.model is None:
-        yield Diagnosis("judge", "ok", "none is configured (judge.model)")
+        yield _ok("judge", "none is configured (judge.model)")
+
+
+def _addresses(config: Config) -> Iterator[tuple[str, str, str, int]]:
+    """Yields area, key, host and port of each address that is configured."""
+    for key, value in _leaves(config.model_dump(mode="json"), ""):
+        if not isinstance(value, str) or not _ADDRESSES.search(key.rpartition(".")[2]):
+            continue
+        for each in map(str.strip, value.split(",")):
+            with suppress(ValueError):
+                parts = urlsplit(each if "//" in each else f"//{each}")
+                port = parts.port or _PORTS.get(parts.scheme)
+                if parts.hostname and port:
+                    yield "judge" if key.startswith("judge.") else "sinks", key, parts.hostname, port
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _leaves(each, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(each, key)
+    else:
+        yield key, value

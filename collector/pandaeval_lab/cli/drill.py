@@ -17,7 +17,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile, console, many, progress, table
+from pandaeval_collector.cli._output import console, many, progress, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import close_rules
@@ -28,6 +28,7 @@ from pandaeval_lab.cli._ci import write_suites
 from pandaeval_lab.cli._judges import settings_of
 from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
+from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
@@ -88,7 +89,7 @@ def drill(
     with (
         TraceFiles(close_rules(settings)) as files,
         progress(console(stderr=True), "drilling") as on_done,
-        OutputFile(output) as target,
+        output_file(output) as target,
     ):
         files.add_all(source.requests())
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)

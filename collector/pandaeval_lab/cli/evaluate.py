@@ -17,11 +17,12 @@ from urllib.request import getproxies
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._hand import declared, in_place_of
-from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
+from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
@@ -42,6 +43,7 @@ from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Chooser, parse_where
+from pandaeval_lab.cli._writing import output_file, throughput, write_json_line
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -173,7 +175,7 @@ class Evaluation:
             self._layers or nullcontext(),
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
-            OutputFile(self._output) as target,
+            output_file(self._output) as target,
         ):
             files.add_all(self._inputs)
             self._score(files, scorer, asked, target)

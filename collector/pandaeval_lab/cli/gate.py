@@ -9,9 +9,9 @@ import typer
 
 from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._output import OutputFile
 from pandaeval_lab.cli._ci import write_gate
 from pandaeval_lab.cli._gates import Against, outcome, tell
+from pandaeval_lab.cli._writing import output_file
 
 gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
 
@@ -43,7 +43,7 @@ def compare(
     verdict = against.verdict()
     tell(verdict)
     if junit is not None:
-        with OutputFile(junit) as target:
+        with output_file(junit) as target:
             write_gate(target, outcome(verdict))
     if not verdict.passed:
         raise typer.Exit(1)

@@ -16,7 +16,7 @@ from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import printable
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.show.report.inspection import describe, in_order
+from pandaeval_collector.show.report.detail import describe, in_order
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._tables import print_component_errors, print_problems
 from pandaeval_lab.replay.trace_files import TraceFiles

@@ -11,8 +11,9 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import result_lines
-from pandaeval_collector.cli._output import OutputFile, console, table, write_json_line
+from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import (
     CASE_HEAD,
@@ -51,7 +52,7 @@ def passk(
     ks = numbers(k)
     results = list(result_lines(file))
     found = figures(trials(results, metric, per), ks)
-    with OutputFile(output) as target:
+    with output_file(output) as target:
         if format_ == "json":
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:

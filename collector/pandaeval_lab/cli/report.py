@@ -19,18 +19,19 @@ from pandaeval_collector.base.result import now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given
-from pandaeval_collector.cli._output import OutputFile, console, many, progress
+from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli._report import default_file
 from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Where, parse_where
+from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
@@ -68,7 +69,7 @@ def report(
     finder = Finder(folder, READ_LIMIT_S)
     try:
         with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
-            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(OutputFile(output)), bar)
+            told = write_stored(finder, settings, wanted, only, lambda: held.enter_context(output_file(output)), bar)
     except TooSlowError as error:
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:

@@ -11,11 +11,58 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
+from pandaeval_collector.show.mcp.lines import moment
 from pandaeval_lab.cli._taken_in import take_in
 from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, watched
 
+_RUNS = Listing(
+    (
+        *("id", "state", "traces", "done", "failed", "calls"),
+        ("USD", lambda row: f"{row['cost_usd']:.4f}"),
+        ("started", lambda row: moment(row["created_at"])),
+        ("metrics", lambda row: ", ".join(row["metrics"])),
+        "name",
+    ),
+    "no runs",
+)
+_RESULTS = Listing(
+    (
+        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
+        ("score", lambda row: "" if row["score"] is None else f"{row['score']:.3f}"),
+        ("label", lambda row: row["label"] or row["why"]),
+        ("trace or session", lambda row: row["session_id"] if row["level"] == "session" else row["trace_id"]),
+        ("reason", lambda row: row["reason"][:100]),
+    ),
+    "no results",
+)
+_OUTCOMES = Listing(("metric", "scored", "assumed", "unscored"))
+_FAILED = Listing((("failed trace", lambda row: row["trace_id"]), "why"))
+_COMPARED = Listing(
+    (
+        "metric",
+        ("pairs", lambda row: row["both_scored"]),
+        ("differ", lambda row: row["differing"]),
+        ("mean (b - a)", lambda row: f"{row['difference']['mean']:+.4f}" if row["difference"] else ""),
+        ("95 % interval", lambda row: _interval(row["difference"] or {})),
+        ("agreement", lambda row: "" if row["agreement"] is None else f"{row['agreement']:.3f}"),
+        (
+            "version and judge",
+            lambda row: "same" if row["same_series"] else " -> ".join(map(", ".join, row["versions"])),
+        ),
+    ),
+    "the two have no units in common",
+)
+_CHANGED = Listing(
+    (
+        ("changed most", lambda row: row["metric"]),
+        ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
+        ("a", lambda row: f"{row['before']:.3f}"),
+        ("b", lambda row: f"{row['after']:.3f}"),
+    )
+)
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (
     "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
@@ -54,7 +101,7 @@ def start(
             body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
-            return listings.show_one(dry, listings.tell_dry, format_)
+            return listings.show_one(dry, _tell_dry, format_)
         begun = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
             return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
@@ -83,7 +130,7 @@ def list_(
     """List runs, newest first."""
     with place.looking() as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    listings.show(runs, listings.RUNS, format_)
+    listings.show(runs, _RUNS, format_)
 
 
 @runs.command("show")
@@ -92,7 +139,7 @@ def show(run_id: _Id, format_: given.Format = "table", *, place: Place) -> None:
     """Show a run: how far it is, what it found, what failed."""
     with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
-    listings.show_one(run, listings.tell_run, format_)
+    listings.show_one(run, _tell_run, format_)
 
 
 @runs.command("watch")
@@ -116,7 +163,7 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
             told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
-    listings.show_one(run, listings.tell_run, format_)
+    listings.show_one(run, _tell_run, format_)
 
 
 @runs.command("cancel")
@@ -163,7 +210,7 @@ def results(
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ == "json":
             return print_json(found)
-        listings.show([*found], listings.RESULTS)
+        listings.show([*found], _RESULTS)
 
 
 @runs.command("compare")
@@ -178,4 +225,55 @@ def compare(
     """Compare two runs over the same traces, or a run with the live results."""
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
-    listings.show_one(found, listings.tell_comparison, format_)
+    listings.show_one(found, _tell_comparison, format_)
+
+
+def _interval(difference: Row) -> str:
+    known = difference.get("low") is not None
+    return f"{difference['low']:+.4f} .. {difference['high']:+.4f}" if known else ""
+
+
+def _tell_run(run: Row) -> None:
+    """Prints one run: its line, its error, its results by metric, and the traces that failed."""
+    listings.show([run], _RUNS)
+    if run["error"]:
+        typer.echo(f"it could not go on: {run['error']}")
+    if run["planned"] and not run["traces"]:
+        asked = ", ".join(f"{name}={value}" for name, value in run["filters"].items())
+        typer.echo(f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet")
+    none = {"scored": 0, "assumed": 0, "unscored": 0}
+    listings.show(
+        [{"metric": metric, **none, **counts} for metric, counts in sorted(run["results"].items())], _OUTCOMES
+    )
+    if run["failures"]:
+        listings.show(run["failures"], _FAILED)
+        typer.echo(f"`pandaeval runs retry {run['id']}` tries these again")
+
+
+def _tell_dry(dry: Row) -> None:
+    """Prints what a run would take: traces, calls, tokens and cost."""
+    if not dry["traces"]:
+        typer.echo("no stored trace is like that")
+    counted = "" if dry["counted"] == dry["traces"] else f" (from {dry['counted']} of the traces)"
+    facts = {
+        "traces": dry["traces"],
+        "sessions": dry["sessions"],
+        "calls": f"{dry['calls']}{counted}",
+        "tokens in": dry["prompt_tokens"],
+        "tokens out": dry["completion_tokens"],
+        "answered before": dry["remembered"],
+        "US dollars": "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}",
+    }
+    for name, value in facts.items():
+        typer.echo(f"{name:<16} {value}")
+    typer.echo("nothing was run: leave --dry-run out to run it")
+
+
+def _tell_comparison(both: Row) -> None:
+    """Prints how two runs differ, by metric, and the units that changed most."""
+    listings.show(both["metrics"], _COMPARED)
+    listings.show(
+        [{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED
+    )
+    other = "live results" if both["b"] is None else f"${both['b']['cost_usd']:.4f}"
+    typer.echo(f"cost: a ${both['a']['cost_usd']:.4f}, b {other}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, folder_of
+from pandaeval_collector.store.chunks import stored_spans
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.kept import stored_spans
 
 
 def spans(
@@ -49,11 +50,8 @@ def _whole(folder: Path, begun: str) -> bytes:
         )
     if len(begun) == 32:
         return bytes.fromhex(begun)
-    finder = Finder(folder)
-    try:
+    with closing(Finder(folder)) as finder:
         found = finder.traces_from(begun)
-    finally:
-        finder.close()
     if len(found) != 1:
         said = "several traces are" if found else "no trace is"
         raise UserError(f"{begun}: {said} called so in {folder}; `pandaeval traces` lists them")

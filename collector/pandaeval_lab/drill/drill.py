@@ -134,8 +134,19 @@ class Drill:
             yield copies, refused
 
     def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> Judgeable | None:
+        session = self._session_of[trace_id]
+        of_session = self._sessions[session]
+        before = of_session[: of_session.index(trace_id)]
+        subject = Subject(
+            self._trace(trace_id),
+            self._files.contents(trace_id),
+            lambda: (
+                [self._trace(each) for each in before],
+                [part for each in before for part in self._files.contents(each)],
+            ),
+            [answer for of, answer in others if of != session],
+        )
         rng = Random(f"{self._seed}/{name}/{trace_id}")
-        subject = self._subject(trace_id, others)
         try:
             return Judgeable(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
@@ -145,20 +156,6 @@ class Drill:
             ERRORS.note(FAULT, name, error)
             tally.faults[name].refused[f"the fault raised {type(error).__name__}"] += 1
             return None
-
-    def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
-        session = self._session_of[trace_id]
-        of_session = self._sessions[session]
-        before = of_session[: of_session.index(trace_id)]
-        return Subject(
-            self._trace(trace_id),
-            self._files.contents(trace_id),
-            lambda: (
-                [self._trace(each) for each in before],
-                [part for each in before for part in self._files.contents(each)],
-            ),
-            [answer for of, answer in others if of != session],
-        )
 
     def _read_again(self, trace_id: str) -> Trace:
         trace = rebuilt(self._files.contents(trace_id)).trace

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_lab.replay.files import Input, Request
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 from pandaeval_otel.wire.splitting import split_logs, split_traces
 
@@ -38,17 +38,15 @@ def answering(trace: Trace, text: str) -> Trace:
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
 
 
-def padded(trace: Trace) -> Trace:
-    """Returns the run with empty politeness around its answer."""
-    return answering(trace, _POLITE.format(trace.output or ""))
-
-
 def parallel_swapped(trace: Trace) -> Trace | None:
     """Returns the run with its first two parallel calls swapped, ``None`` without such calls."""
     calls = list(trace.tool_calls)
     for index, (one, other) in enumerate(pairwise(calls)):
         if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
-            calls[index : index + 2] = [_at(other, one), _at(one, other)]
+            calls[index : index + 2] = [
+                replace(call, start_ns=place.start_ns, end_ns=place.end_ns)
+                for call, place in ((other, one), (one, other))
+            ]
             return replace(trace, tool_calls=tuple(calls))
     return None
 
@@ -81,10 +79,6 @@ def attacked(trace: Trace, place: str, text: str) -> Trace:
 
 
 PLACES = ("result", "answer", "message")
-
-
-def _at(call: ToolCall, place: ToolCall) -> ToolCall:
-    return replace(call, start_ns=place.start_ns, end_ns=place.end_ns)
 
 
 # The runs of the check whose verdicts are known: recordings of real frameworks with a scripted model, which ship with
@@ -153,7 +147,8 @@ def planned(repeat: int = 3, attacks: int = 40) -> list[CheckItem]:
     at least 2; ``attacks``: how many attacks are tried."""
     rounds = [f"round {number + 1}" for number in range(repeat)]
     plain = [_item(PLAIN, run, each, run.trace) for each in rounds for run in known_runs()]
-    verbose = [_item(VERBOSITY, run, "padded answer", padded(run.trace)) for run in known_runs()]
+    polite = ((run, answering(run.trace, _POLITE.format(run.trace.output or ""))) for run in known_runs())
+    verbose = [_item(VERBOSITY, run, "padded answer", trace) for run, trace in polite]
     return [*plain, *_in_other_order(), *verbose, *_attacked(attacks)]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from pandaeval_collector.pipeline.line.implied_sessions import Forward, Turn
+from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.runs.replay import BATCH, batches
@@ -124,14 +124,14 @@ class TraceFiles:
         """Yields every trace in normal form by start time, unscored, those without agents included."""
         chains = self.chains()
         for trace in self._built(self._due(), self.read.problem):
-            session = chains.session(Turn.of(trace))
+            session = chains.session(LinkedTrace.of(trace))
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def chains(self) -> Forward:
         """Reads ahead to find which trace continues which: the first trace of a chain does not tell."""
         self._flush()
         some = (each for each in self._due() if each.trace_id in self._linked)
-        return Forward(map(Turn.of, self._built(some, lambda _: None)) if self._linked else ())
+        return Forward(map(LinkedTrace.of, self._built(some, lambda _: None)) if self._linked else ())
 
     def due(self) -> Iterator[Sequence[DueTrace]]:
         """Yields the traces in batches, by start time."""

@@ -29,7 +29,7 @@ import yaml  # noqa: E402
 from pandaeval_collector.analysis.rules._verbs import Nature, nature  # noqa: E402
 from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
-from pandaeval_collector.show.report.inspection import describe  # noqa: E402
+from pandaeval_collector.show.report.detail import describe  # noqa: E402
 from pandaeval_lab.cases.files import (  # noqa: E402
     freeze,
     read_suite,

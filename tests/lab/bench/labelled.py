@@ -12,8 +12,8 @@ prints for each metric, beside baselines that take no thought:
 
 Of a metric of traces a unit has the score of its worst trace; what was not scored does not count, so each row has its
 own numbers of units. ``--limit`` draws units with a fixed seed. ``--summary`` prints all sets in one table, as
-docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then ``pandaeval metrics
---page > docs/metrics.md``).
+docs/metrics.md shows it (``> collector/pandaeval_collector/scoring/metrics/labelled.md``, then
+``cd tests && python -m support.metrics_page``).
 """
 
 from __future__ import annotations

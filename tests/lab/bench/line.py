@@ -39,8 +39,8 @@ from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, StoreReader
+from pandaeval_collector.store.commits import Writer
 from pandaeval_collector.store.connection import Durability
-from pandaeval_collector.store.writer import Writer
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 

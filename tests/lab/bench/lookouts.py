@@ -32,7 +32,7 @@ from starlette.applications import Starlette
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

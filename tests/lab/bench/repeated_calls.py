@@ -7,7 +7,7 @@ not) and the set ``tau2-pairs`` of ``../shared/data`` (a unit is a session; ``lo
 ``max_identical_calls`` tells how often the same call was made). Recordings without arguments, in which nobody can tell
 whether a call is the same, are counted apart. ``--show`` names the units that were missed, or found without a label.
 Prints shares with Wilson's 95 % intervals, as docs/metrics.md shows them (``>
-collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``pandaeval metrics --page > docs/metrics.md``).
+collector/pandaeval_collector/scoring/metrics/repeated_calls.md``, then ``cd tests && python -m support.metrics_page``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar
 from typing import Any
 
-from pandaeval_collector.store.writer import Writer
+from pandaeval_collector.store.commits import Writer
 
 LIFE: ContextVar[Any] = ContextVar("LIFE", default=None)
 """The life of a collector that the running code belongs to."""

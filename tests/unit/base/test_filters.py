@@ -14,7 +14,7 @@ from pandaeval_collector.cli import schedule
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.filters import RunFilters, wanted_of
 from pandaeval_collector.show.mcp.tools import Tools
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli import runs
 
 NAMES = {each.name for each in FILTERS}

@@ -12,7 +12,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._run_options import RunOptions
 from pandaeval_collector.show.api.run_shapes import RunBody
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 PLAIN = RunOptions(metrics="tool_loop, coherence")
 

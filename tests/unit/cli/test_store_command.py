@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.kept import stored_traces
+from pandaeval_collector.store.chunks import stored_traces
 from pandaeval_collector.store.schema import VERSION
 from pandaeval_lab.replay.files import Input, Request
 from support.database import open_database

@@ -21,7 +21,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine
 from support.line_here import FiledThrough, LineHere

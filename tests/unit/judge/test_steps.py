@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import WHOLE, cleaned, pack
-from pandaeval_collector.judge.steps import clock, facts, steps
+from pandaeval_collector.judge.sections import clock, facts, steps
 from pandaeval_collector.judge.turns import conversation
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Trace, Turn
 from support.judged import TRACE_ID, call, trace

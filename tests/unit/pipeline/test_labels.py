@@ -31,7 +31,7 @@ def bytes_of(*records: Any) -> bytes:
 
 
 def kept(line: RunningLine) -> list[HumanLabel]:
-    return list(people.labels(line.store.people.reader()))
+    return list(people.labels(line.store.reads.connection()))
 
 
 def logs(line: RunningLine) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.report.inspection import describe
+from pandaeval_collector.show.report.detail import describe
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.jaeger_json import jaeger

@@ -14,7 +14,7 @@ from pandaeval_collector.runs.process import CallCount, RunSetup, Scored
 from pandaeval_collector.runs.worker import Scoring, SharedVerdicts
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, StoreReader
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine, Standing, ids_and_scores
 from support.made_traces import Composer

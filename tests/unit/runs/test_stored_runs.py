@@ -12,8 +12,8 @@ import pytest
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import KeyTakenError, RunBatch, RunResult, RunRow
-from pandaeval_collector.store.wanted import Wanted
 
 UNITS = 400
 

@@ -9,7 +9,7 @@ import pytest
 from pandaeval_collector.pipeline.line.listing import pairs_of
 from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, listed
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_otel.model.raw import RawSpan, Resource
 from support.database import open_database
 

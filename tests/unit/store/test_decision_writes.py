@@ -45,13 +45,13 @@ def result(id_: str, unit: str, metric: str = "trace.m", body: bytes = b"{}", re
 
 def row_of(store: Store, id_: bytes) -> tuple[object, ...]:
     columns = "revision, final, digest, known, chunks, size, decided_at > 0"
-    found = store.people.reader().execute(f"SELECT {columns} FROM traces WHERE trace_id = ?", (id_,)).fetchone()
+    found = store.reads.connection().execute(f"SELECT {columns} FROM traces WHERE trace_id = ?", (id_,)).fetchone()
     return tuple(found)
 
 
 def about(store: Store) -> dict[str, int]:
     """What each result is filed under."""
-    return dict(store.people.reader().execute("SELECT id, about FROM results"))
+    return dict(store.reads.connection().execute("SELECT id, about FROM results"))
 
 
 class TestResults:
@@ -72,7 +72,7 @@ class TestResults:
 
     def test_each_is_filed_under_what_it_is_about(self, store: Store) -> None:
         store.commit(WriteSet(traces=[trace(OTHER)], touched={"chat", ID.hex()})).result()
-        sessions = dict(store.people.reader().execute("SELECT session_id, no FROM sessions"))
+        sessions = dict(store.reads.connection().execute("SELECT session_id, no FROM sessions"))
         rows = [
             result("trace", ID.hex()),
             result("turn", f"{ID.hex()}:{'1' * 16}", "turn.m"),
@@ -111,7 +111,7 @@ class TestStrangers:
         assert [row_of(store, id_) for id_ in (ID, OTHER)] == [
             (0, 0, digest, b"", b"[]", 0, 1) for digest in ("theirs", "other")
         ]
-        kept = store.people.reader().execute("SELECT no, size, data, kept_at > 0 FROM kept").fetchall()
+        kept = store.reads.connection().execute("SELECT no, size, data, kept_at > 0 FROM kept").fetchall()
         assert kept == [(1, 4, b"kept", 1)]
 
     def test_what_was_sent_along_stays_until_there_is_something_newer(self, store: Store) -> None:
@@ -121,11 +121,11 @@ class TestStrangers:
         store.commit(theirs).result()
         assert store.kept.keep(0.0, store.clock.calendar() + 10) == 0
         store.commit(WriteSet(strangers={ID: "newer", OTHER: "other"})).result()
-        kept = store.people.reader().execute("SELECT no, data FROM kept").fetchall()
+        kept = store.reads.connection().execute("SELECT no, data FROM kept").fetchall()
         assert kept == [(1, b"kept")]
         assert [row_of(store, id_)[2] for id_ in (ID, OTHER)] == ["newer", "other"]
         store.commit(WriteSet(strangers={ID: "newest"}, contents={ID: b"newest"})).result()
-        kept = store.people.reader().execute("SELECT no, size, data FROM kept").fetchall()
+        kept = store.reads.connection().execute("SELECT no, size, data FROM kept").fetchall()
         assert kept == [(1, 6, b"newest")]
 
     def test_a_trace_that_was_decided_here_stays_ours(self, store: Store) -> None:
@@ -133,12 +133,12 @@ class TestStrangers:
         ours = row_of(store, ID)
         store.commit(WriteSet(strangers={ID: "theirs", OTHER: "other"}, contents={ID: b"kept"})).result()
         assert row_of(store, ID) == ours
-        assert store.people.reader().execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        assert store.reads.connection().execute("SELECT count(*) FROM kept").fetchone() == (0,)
 
 
 class TestSessions:
     def touched(self, store: Store) -> dict[str, tuple[int, float]]:
-        rows = store.people.reader().execute("SELECT session_id, open, touched_at FROM sessions")
+        rows = store.reads.connection().execute("SELECT session_id, open, touched_at FROM sessions")
         return {id_: (open_, at) for id_, open_, at in rows}
 
     def test_one_that_another_collector_scores_has_a_name_and_is_not_open(self, store: Store) -> None:
@@ -185,7 +185,9 @@ def test_what_is_there_already_is_no_error(store: Store) -> None:
         store.commit(changes).result()
     assert sorted(store.reads.tally.labels()) == [("agent", "a"), ("service", "a")]
     assert store.reads.endings() == ["s"]
-    responses = store.people.reader().execute("SELECT digest, continued, no, block FROM responses ORDER BY continued")
+    responses = store.reads.connection().execute(
+        "SELECT digest, continued, no, block FROM responses ORDER BY continued"
+    )
     assert responses.fetchall() == [(b"digest", 0, 1, 0), (b"digest", 1, 1, 0)]
 
 
@@ -193,7 +195,7 @@ def test_what_waits_to_be_sent_is_numbered_by_its_last_item(store: Store) -> Non
     batches = [OutboxBatch("logs", 3, b"abc"), OutboxBatch("traces", 1, b"d"), OutboxBatch("logs", 2, b"ef")]
     for each in (batches[:2], batches[2:]):
         store.commit(WriteSet(outbox=each)).result()
-    rows = store.people.reader().execute("SELECT seq, signal, items, size, body FROM outbox").fetchall()
+    rows = store.reads.connection().execute("SELECT seq, signal, items, size, body FROM outbox").fetchall()
     assert rows == [(3, "logs", 3, 3, b"abc"), (4, "traces", 1, 1, b"d"), (6, "logs", 2, 2, b"ef")]
 
 
@@ -227,7 +229,7 @@ def test_each_time_is_of_the_clock_that_it_is_compared_with(store: Store) -> Non
     store.commit(WriteSet(traces=[trace(ID, 2)], jobs=jobs[1:2], ended=[JobEnd("a", "done")])).result()
 
     def times(query: str) -> list[object]:
-        return [at for (at,) in store.people.reader().execute(query)]
+        return [at for (at,) in store.reads.connection().execute(query)]
 
     assert times("SELECT decided_at FROM traces") == [calendar] * 4
     assert times("SELECT created_at FROM results") == [calendar] * 2

@@ -14,8 +14,7 @@ import pytest
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, finding
 from pandaeval_collector.store.failures import FailureGroupRow
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted
 from pandaeval_otel.wire.labels import HumanLabel
 
 AGENTS, WORDS = ("booker", "library_help"), ("parcel", "Ticket", "50% off", "a_b")

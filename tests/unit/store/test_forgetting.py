@@ -46,12 +46,12 @@ def forget(store: Store, later: float, **options: object) -> int:
 
 
 def left(store: Store, table: str) -> int:
-    return int(store.people.reader().execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    return int(store.reads.connection().execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 def pages(store: Store) -> tuple[int, int]:
     """How many the file has, and how many of them are free."""
-    reader = store.people.reader()
+    reader = store.reads.connection()
     count, free = (int(reader.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count"))
     return count, free
 
@@ -100,7 +100,7 @@ class TestSpans:
             decide(store, number)
         assert forget(store, WINDOW + 5, keep={trace_id(2)}) == 2
         assert remembered(store) == {1: 0, 2: 2, 3: 0}
-        assert [row[0] for row in store.people.reader().execute("SELECT id FROM chunks ORDER BY id")] == [3, 4]
+        assert [row[0] for row in store.reads.connection().execute("SELECT id FROM chunks ORDER BY id")] == [3, 4]
         assert store.decided([trace_id(1)])[trace_id(1)].known == frozenset()
 
     def test_the_first_decided_ones_go_first(self, store: Store) -> None:
@@ -180,7 +180,7 @@ class TestEverythingElse:
         decide(store, 1)
         store.commit(WriteSet(jobs=[JobRow(id_, trace_id(1), "trace.m", 0.0, b"{}") for id_ in ("a", "b")])).result()
         store.jobs.lease(store.clock.running() + 1, 1).result()
-        [leased] = [row[0] for row in store.people.reader().execute("SELECT id FROM jobs WHERE state = 'leased'")]
+        [leased] = [row[0] for row in store.reads.connection().execute("SELECT id FROM jobs WHERE state = 'leased'")]
         store.commit(WriteSet(ended=[JobEnd(leased, "done")])).result()
         store.verdicts.keep("k", b"v").result()
         forget(store, RETENTION - 5)

@@ -181,7 +181,7 @@ def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
     _leased(store)
     store.commit(WriteSet(ended=[JobEnd("abc", "dead", "timeout"), JobEnd("abd", "done")])).result()
     with contextlib.closing(sqlite3.connect(store.path / "pandaeval.db", isolation_level=None)) as other:
-        assert [job.id for job in jobs.found(other, "ab")] == ["abc", "abd"]
+        assert [job.id for job in jobs.listed(other, start="ab")] == ["abc", "abd"]
         assert [job.why for job in jobs.listed(other, "dead", 10)] == ["timeout"]
         assert jobs.retry(other, ["abc", "abd"], time.time()) == 1
     [job] = store.jobs.lease(time.time() + 1, 5).result()
@@ -301,7 +301,7 @@ class TestLeases:
         _leased(store)
         before, now = store.jobs.next_due(), store.clock.running()
         assert store.jobs.release_all().result() == 1
-        due = {job.id: job.due_at for job in jobs.listed(store.people.reader(), "due", 9)}
+        due = {job.id: job.due_at for job in jobs.listed(store.reads.connection(), "due", 9)}
         assert (due["later"] == before) is stays
         assert due["later"] <= now + 86_400.0 + 60.0
         assert due["held"] <= now
@@ -345,7 +345,7 @@ class TestByHand:
         for id_ in "abc":
             _add(store, _job(id_))
         _leased(store, count=1)
-        reader = store.people.reader()
+        reader = store.reads.connection()
         assert [job.id for job in jobs.listed(reader, None, 9)] == ["c", "b", "a"]
         assert [job.id for job in jobs.listed(reader, None, 2)] == ["c", "b"]
         assert [job.id for job in jobs.listed(reader, "due", 9)] == ["b", "a"]
@@ -355,7 +355,7 @@ class TestByHand:
         _add(store, _job())
         _leased(store)
         store.commit(WriteSet(ended=[JobEnd("a", "dead", "timeout", "e" * 600)])).result()
-        [job] = jobs.listed(store.people.reader(), "dead", 9)
+        [job] = jobs.listed(store.reads.connection(), "dead", 9)
         assert (job.why, job.error) == ("timeout", "e" * 500)
 
     def test_a_retried_job_is_due_again_as_if_new(self, store: Store) -> None:
@@ -366,7 +366,7 @@ class TestByHand:
         store.commit(WriteSet(ended=[JobEnd("a", "dead", "timeout", "e")])).result()
         with contextlib.closing(sqlite3.connect(store.path / "pandaeval.db", isolation_level=None)) as other:
             assert jobs.retry(other, ["a", "unknown"], 123.0) == 1
-        [job] = jobs.listed(store.people.reader(), "due", 9)
+        [job] = jobs.listed(store.reads.connection(), "due", 9)
         assert (job.due_at, job.created_at, job.attempts, job.crashes, job.why) == (123.0, 123.0, 0, 0, "")
         store.forget(0.0, 1.0, store.clock.calendar() + 9e6).result()
         assert store.jobs.counts() == {"due": 1}, "it has not ended any more"

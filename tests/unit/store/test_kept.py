@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, kept
+from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, chunks
+from pandaeval_collector.store.chunks import packed_contents, stored_spans
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.kept import packed_contents, stored_spans
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 7 * 86_400.0
@@ -43,7 +43,7 @@ def keep(store: Store, later: float = WINDOW + 1, **options: object) -> int:
 
 
 def readable(store: Store) -> list[int]:
-    rows = store.people.reader().execute("SELECT no FROM kept ORDER BY no")
+    rows = store.reads.connection().execute("SELECT no FROM kept ORDER BY no")
     return [no for (no,) in rows]
 
 
@@ -62,7 +62,7 @@ class TestKeeping:
         assert store.reads.held(trace_id(1)) == ("d", ())
         with pytest.raises(LookupError):
             store.reads.chunks(ids)
-        size, data = store.people.reader().execute("SELECT size, data FROM kept").fetchone()
+        size, data = store.reads.connection().execute("SELECT size, data FROM kept").fetchone()
         assert kept_bytes(store) == size == len(data)
 
     def test_what_is_not_there_has_no_contents(self, store: Store) -> None:
@@ -106,7 +106,7 @@ class TestKeeping:
     def test_only_so_many_bytes_are_read_at_a_time_or_one_trace(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(kept, "_READ_BYTES", 10)
+        monkeypatch.setattr(chunks, "_READ_BYTES", 10)
         for number, size in enumerate((11, 5, 5, 1), 1):
             decide(store, number, size=size)
         taken = []
@@ -138,8 +138,8 @@ class TestKeeping:
         again = DecidedTrace(trace_id(2), 2, False, "e", frozenset({b"1" * 8}), [*ids[2], late], 9)
         store.commit(WriteSet(traces=[again])).result()
         with closing(connect(store.path / FILE_NAME, "off")) as connection:
-            kept._move(connection, [(*each, packed_contents(found.values())) for each in due], 5.0)
-            kept._move(connection, [(*each, None) for each in due], 5.0)
+            chunks._move(connection, [(*each, packed_contents(found.values())) for each in due], 5.0)
+            chunks._move(connection, [(*each, None) for each in due], 5.0)
         assert readable(store) == [1]
         assert store.reads.held(trace_id(1)) == ("d", ())
         assert store.reads.held(trace_id(2)) == ("e", (*ids[2], late))
@@ -217,7 +217,7 @@ class TestFile:
             writes_nothing.append(connection.execute("PRAGMA query_only").fetchone()[0])
             return connection
 
-        monkeypatch.setattr(kept, "connect", opened)
+        monkeypatch.setattr(chunks, "connect", opened)
         appended(store, 1, [(False, b"spans")])
         assert stored_spans(store.path, trace_id(1)) == [b"spans"]
         assert writes_nothing == [1]
@@ -229,24 +229,24 @@ class TestFile:
     def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
         """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""
         decide(store, 1, b"spans")
-        reader = _MovedMeanwhile(store.people.reader(), lambda: keep(store))
-        assert kept.contents(reader, 1) == [(False, b"spans")]  # type: ignore[arg-type]
-        other = _MovedMeanwhile(store.people.reader(), lambda: None)
+        reader = _MovedMeanwhile(store.reads.connection(), lambda: keep(store))
+        assert chunks.contents(reader, trace_id(1)) == [(False, b"spans")]  # type: ignore[arg-type]
+        other = _MovedMeanwhile(store.reads.connection(), lambda: None)
         decide(store, 2, b"spans")
         ids = store.reads.held(trace_id(2))
         assert ids is not None
-        gone = _MovedMeanwhile(store.people.reader(), lambda: store.discard(ids[1]).result())
-        assert kept.contents(gone, 2) == []  # type: ignore[arg-type]
-        assert kept.contents(other, 3) == []  # type: ignore[arg-type]
+        gone = _MovedMeanwhile(store.reads.connection(), lambda: store.discard(ids[1]).result())
+        assert chunks.contents(gone, trace_id(2)) == []  # type: ignore[arg-type]
+        assert chunks.contents(other, trace_id(3)) == []  # type: ignore[arg-type]
 
 
 class TestAllTraces:
     """What reads a whole store, beside a collector that may run on it."""
 
-    def read(self, store: Store) -> list[kept.StoredTrace]:
+    def read(self, store: Store) -> list[chunks.StoredTrace]:
         with closing(connect(store.path / FILE_NAME, "off", read_only=True)) as connection:
-            found = [*kept.stored_traces(connection)]
-            assert kept.count_traces(connection) == len(found)
+            found = [*chunks.stored_traces(connection)]
+            assert chunks.count_traces(connection) == len(found)
             assert not connection.in_transaction
             return found
 
@@ -293,7 +293,7 @@ class TestAllTraces:
         keep(store)
         appended(store, 2, [(False, b"open")])
         with closing(connect(store.path / FILE_NAME, "off", read_only=True)) as connection:
-            reading = kept.stored_traces(connection)
+            reading = chunks.stored_traces(connection)
             first = next(reading)
             appended(store, 3, [(False, b"later")])
             assert [each.trace_id for each in (first, *reading)] == [trace_id(1), trace_id(2)]
@@ -305,7 +305,7 @@ class _MovedMeanwhile:
     def __init__(self, reader: sqlite3.Connection, change: object) -> None:
         self._reader, self._change = reader, change
 
-    def execute(self, statement: str, values: object) -> object:
+    def execute(self, statement: str, values: object = ()) -> object:
         cursor = self._reader.execute(statement, values)  # type: ignore[arg-type]
         if "chunks FROM traces" not in statement:
             return cursor

@@ -21,8 +21,7 @@ from pandaeval_collector.store import (
 )
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import MOST_STATES, Finder, Listed, ListedSession
-from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Wanted
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 86_400.0
@@ -333,19 +332,22 @@ def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_lef
         store.commit(WriteSet(results=[whole])).result(10)
     with open_database(store.path / FILE_NAME) as opened:
         opened.execute("DELETE FROM traces WHERE no < 4")
-        assert [listed.forget(opened, 2) for _ in range(3)] == [2, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=2).result(10) for _ in range(3)] == [2, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [
             *((-number,) for number in range(5, 0, -1)),
             (4,),
             (5,),
         ]
         opened.execute("DELETE FROM sessions WHERE no < 5")
-        assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(3)] == [3, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
         listed.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
         opened.execute("DELETE FROM traces WHERE no = 4")
         opened.execute("DELETE FROM listed WHERE no = 4")
-        assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]
+        opened.commit()
+        assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(2)] == [1, 0]
 
 
 class TestKept:
@@ -361,11 +363,11 @@ class TestKept:
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
 
     def test_a_trace_that_changes_meanwhile_stays_as_it_is(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        import pandaeval_collector.store.kept as kept
+        from pandaeval_collector.store import chunks
 
         decide(store, 1, result(1, "a", True, 0.9))
         (old,) = (chunk for chunk in (store.reads.held(trace_id(1)) or ("", ()))[1])
-        real = kept.packed_contents
+        real = chunks.packed_contents
 
         def late(parts: list[tuple[bool, bytes]]) -> bytes:
             chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"late")
@@ -374,7 +376,7 @@ class TestKept:
             store.commit(WriteSet(traces=[row])).result(10)
             return real(parts)
 
-        monkeypatch.setattr(kept, "packed_contents", late)
+        monkeypatch.setattr(chunks, "packed_contents", late)
         store.kept.keep(WINDOW, time.time() + WINDOW + 1)
         assert store.reads.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
         assert kept_bytes(store) == 0
@@ -398,13 +400,13 @@ class TestKept:
         assert store.kept.keep(WINDOW, later) == 1
 
     def test_what_is_damaged_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        import pandaeval_collector.store.kept as kept
+        from pandaeval_collector.store import chunks
 
         def broken(parts: list[tuple[bool, bytes]]) -> bytes:
             raise LookupError("gone")
 
         decide(store, 1, result(1, "a", True, 0.9))
-        monkeypatch.setattr(kept, "packed_contents", broken)
+        monkeypatch.setattr(chunks, "packed_contents", broken)
         later = time.time() + WINDOW + 1
         assert [store.kept.keep(WINDOW, later), store.kept.keep(WINDOW, later)] == [1, 0]
         assert store.reads.contents(trace_id(1)) == []

@@ -39,9 +39,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 )
 def test_the_trace_of_a_unit(unit: str, trace: str) -> None:
     assert numbers.trace_of(unit) == trace
-    for level in ("trace", "turn"):
-        assert numbers.is_trace(unit, f"{level}.m") is bool(trace)
-    assert not numbers.is_trace(unit, "session.m"), "the name of a session may look like an id"
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1001])
@@ -69,7 +66,7 @@ def test_what_results_are_filed_under(store: Store) -> None:
     ids = [number.to_bytes(16, "big") for number in range(1, 4)]
     traces = [DecidedTrace(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids]
     store.commit(WriteSet(traces=traces, touched={"s", ids[1].hex()})).result()
-    reader = store.people.reader()
+    reader = store.reads.connection()
     assert numbers.of_traces(reader, [ids[2], ids[0], b"?" * 16]) == {ids[0]: 1, ids[2]: 3}
     assert numbers.of_traces(reader, []) == {}
     named = numbers.of_sessions(reader, ["s", ids[1].hex(), "t"])

@@ -174,7 +174,7 @@ class TestWaiting:
         put(store, "traces", [b"span", b"span"])
         put(store, "logs", [b"12345"])
         put(store, "logs", [b"123456"])
-        rows = store.people.reader().execute("SELECT size FROM outbox ORDER BY seq").fetchall()
+        rows = store.reads.connection().execute("SELECT size FROM outbox ORDER BY seq").fetchall()
         assert store.outbox.size() == sum(size for (size,) in rows)
         return [size for (size,) in rows]
 

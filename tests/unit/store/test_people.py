@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def labels(store: Store) -> list[HumanLabel]:
-    return list(people.labels(store.people.reader()))
+    return list(people.labels(store.reads.connection()))
 
 
 def test_the_same_verdict_again_changes_nothing(store: Store) -> None:
@@ -41,7 +41,7 @@ def test_of_one_annotator_the_last_verdict_stands_in_whatever_order_they_come(st
     assert labels(store) == [later]
     assert store.people.put([replace(GOOD, annotator="bob")], 500.0).result() == {"new": 1}
     assert len(labels(store)) == 2
-    assert people.counts(store.people.reader()) == {METRIC: 1}
+    assert people.counts(store.reads.connection()) == {METRIC: 1}
 
 
 def test_one_without_a_time_is_of_now(store: Store) -> None:
@@ -60,27 +60,27 @@ def test_the_newest_score_of_a_run_stands(store: Store) -> None:
     store.commit(WriteSet(judged=[judged_row(1, 0.9), judged_row(2, 0.4)])).result()
     store.commit(WriteSet(judged=[judged_row(1, 0.2)])).result()
     store.people.put([GOOD], 1.0).result()
-    found = {row.unit: (row.score, labelled) for row, labelled in people.judged(store.people.reader())}
+    found = {row.unit: (row.score, labelled) for row, labelled in people.judged(store.reads.connection())}
     assert found == {unit(1): (0.2, True), unit(2): (0.4, False)}
-    assert people.judged(store.people.reader(), "trace.other") == []
-    assert people.judged(store.people.reader(), METRIC, "another") == []
+    assert people.judged(store.reads.connection(), "trace.other") == []
+    assert people.judged(store.reads.connection(), METRIC, "another") == []
 
 
 def test_scores_are_kept_longer_than_results_and_not_for_ever(store: Store) -> None:
     store.commit(WriteSet(judged=[judged_row(number, 0.9) for number in range(5)])).result()
     now, week = store.clock.calendar(), 7 * 86_400.0
     store.forget(60.0, week, now + 2 * week, judged_s=30 * 86_400.0).result()
-    assert len(people.judged(store.people.reader())) == 5
+    assert len(people.judged(store.reads.connection())) == 5
     assert store.forget(60.0, week, now + 10 * week, limit=3, judged_s=30 * 86_400.0).result() == 3
     store.forget(60.0, week, now + 10 * week, judged_s=30 * 86_400.0).result()
-    assert people.judged(store.people.reader()) == []
+    assert people.judged(store.reads.connection()) == []
 
 
 def test_the_oldest_of_too_many_scores_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MOST_JUDGED", 2)
     store.commit(WriteSet(judged=[judged_row(number, 0.9) for number in range(5)])).result()
     store.forget(60.0, 60.0, store.clock.calendar()).result()
-    assert [row.unit for row, _ in people.judged(store.people.reader())] == [unit(3), unit(4)]
+    assert [row.unit for row, _ in people.judged(store.reads.connection())] == [unit(3), unit(4)]
 
 
 def test_a_chance_never_shrinks_and_goes_with_its_label(store: Store) -> None:
@@ -160,7 +160,7 @@ class TestPages:
     def test_newest_first_of_some_units_and_a_metric(
         self, filled: Store, units: list[str], metric: str | None, before: int | None, limit: int, numbers: list[int]
     ) -> None:
-        found = people.page(filled.people.reader(), units, metric, before, limit)
+        found = people.page(filled.reads.connection(), units, metric, before, limit)
         assert [no for no, _ in found] == numbers
         assert [label.annotator for _, label in found] == [f"a{no - 1}" for no in numbers]
 
@@ -168,7 +168,7 @@ class TestPages:
         said = HumanLabel(unit(1), METRIC, 0.25, False, "ada", 100.0, "no", 0.5)
         unsure = replace(said, unit=unit(2), passed=None, probability=None)
         store.people.put([said, unsure], 500.0).result()
-        assert people.page(store.people.reader(), [], None, None, 9) == [(2, unsure), (1, said)]
+        assert people.page(store.reads.connection(), [], None, None, 9) == [(2, unsure), (1, said)]
         assert labels(store) == [said, unsure]
 
 
@@ -220,7 +220,7 @@ def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:
     given = [replace(GOOD, unit=unit(number)) for number in range(6)]
     given += [replace(GOOD, unit=name, metric="session.task_completion") for name in ("chat", "other")]
     given.append(replace(GOOD, unit=f"{unit(1)}:{'1' * 16}", metric="turn.helpfulness"))
-    reader = store.people.reader()
+    reader = store.reads.connection()
     assert people.unheard_of(reader, iter(given)) == [given[0], given[4], given[5], given[7]]
     assert people.unheard_of(reader, []) == []
 
@@ -232,7 +232,7 @@ def test_judged_scores_read_back_whole(store: Store) -> None:
         JudgedRow(unit(2), "trace.other", "", "helper", 0.75, True, 0.5, "m", "5", 1.0),
     ]
     store.commit(WriteSet(judged=given)).result()
-    reader = store.people.reader()
+    reader = store.reads.connection()
     for metric, agent, rows in (
         ("", "", given),
         (METRIC, "", given[:2]),

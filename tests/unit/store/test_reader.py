@@ -56,10 +56,12 @@ def test_it_reads_what_the_line_needs_beside_the_store(store: Store) -> None:
         assert alone.session_traces("s") == [row]
         assert alone.newest_traces(["s"], 5) == {"s": (1, [row])}
         assert alone.left_behind([T1]) == {T1: row}
-        assert alone.responses.giving(["resp_1", "resp_2"]) == [row]
+        assert alone.responses.traces(["resp_1", "resp_2"], continued=False) == [row]
         assert alone.newest_results([T1.hex()])[T1.hex(), "trace.m"].id == "r1"
         later = decide(store, T2, "resp_2")
-        assert alone.responses.giving(["resp_2"]) == [later], "no filter hides what was committed since"
+        assert alone.responses.traces(["resp_2"], continued=False) == [later], (
+            "no filter hides what was committed since"
+        )
 
 
 def test_within_a_snapshot_nothing_changes(store: Store) -> None:

@@ -29,11 +29,11 @@ def decide(store: Store, number: int, gives: str = "", continues: str = "", sess
 
 
 def given_by(store: Store, *ids: str) -> list[SessionTraceRow]:
-    return sorted(store.reads.responses.giving(ids), key=lambda found: found.trace_id)
+    return sorted(store.reads.responses.traces(ids, continued=False), key=lambda found: found.trace_id)
 
 
 def continued_by(store: Store, *ids: str) -> list[SessionTraceRow]:
-    return sorted(store.reads.responses.continuing(ids), key=lambda found: found.trace_id)
+    return sorted(store.reads.responses.traces(ids, continued=True), key=lambda found: found.trace_id)
 
 
 def test_more_responses_than_one_query_asks_for(store: Store) -> None:
@@ -128,6 +128,6 @@ def test_a_store_forgets_blocks_below_its_traces(store: Store) -> None:
     try:
         for left, limit in ((1, 1), (0, 1000), (0, 1000)):
             again.forget(1.0, 1e9, again.clock.calendar(), limit=limit).result()
-            assert again.people.reader().execute("SELECT count(*) FROM responses").fetchone()[0] == left
+            assert again.reads.connection().execute("SELECT count(*) FROM responses").fetchone()[0] == left
     finally:
         again.close()

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, runs
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import RunBatch, RunResult, RunRow
-from pandaeval_collector.store.wanted import Wanted
 from support.database import open_database
 
 
@@ -85,13 +85,13 @@ class TestWhichTracesThereAre:
         decide(store, 1)
         decide(store, 2, session="chat")
         decide(store, 3, listed=False)
-        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
         assert [store.runs.placed(trace_id(number)) for number in (1, 2, 3, 4)] == [(1, 0), (2, session), None, None]
 
     def test_all_between_two_numbers_with_their_sessions(self, store: Store) -> None:
         decide(store, 1, 2)
         decide(store, 3, 4, session="chat")
-        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
         all_ = [
             *((number, 0, trace_id(number), None) for number in (1, 2)),
             *((number, session, trace_id(number), "chat") for number in (3, 4)),

@@ -53,7 +53,7 @@ def standing(store: Store, key: str = "live") -> RunRow:
 def rows(store: Store, table: str, run: int) -> list[int]:
     key = "about" if table == "run_results" else "no"
     return [
-        no for (no,) in store.people.reader().execute(f"SELECT {key} FROM {table} WHERE run = ? ORDER BY 1", (run,))
+        no for (no,) in store.reads.connection().execute(f"SELECT {key} FROM {table} WHERE run = ? ORDER BY 1", (run,))
     ]
 
 
@@ -153,7 +153,7 @@ class TestBatches:
         run, _ = store.runs.create(b"").result()
         store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, 0.25), result(-2, None, "session.n")])])).result()
         columns = "run, about, metric, outcome, score, success, cost_usd, by, body"
-        found = store.people.reader().execute(f"SELECT {columns} FROM run_results ORDER BY seq").fetchall()
+        found = store.reads.connection().execute(f"SELECT {columns} FROM run_results ORDER BY seq").fetchall()
         assert found == [
             (run.no, 4, "trace.m", "scored", 0.25, 0, 0.25, "1 judge", b"4 0.25"),
             (run.no, -2, "session.n", "skipped", None, None, 0.25, "1 judge", b"-2 None"),
@@ -183,7 +183,7 @@ class TestBatches:
 
 
 def rows_of(store: Store, run: int, state: str) -> list[tuple[int, str]]:
-    found = store.people.reader().execute(
+    found = store.reads.connection().execute(
         "SELECT no, why FROM run_items WHERE run = ? AND state = ? ORDER BY no", (run, state)
     )
     return found.fetchall()

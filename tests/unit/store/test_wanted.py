@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.store.listed import HAS_PAIR
-from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
+from pandaeval_collector.store.listed import HAS_PAIR, Wanted, chosen_by_index, conditions, result_conditions
 
 UNIT: list[dict[str, Any]] = [
     {"since_ms": 1},

@@ -8,8 +8,7 @@ import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet, finding
 from pandaeval_collector.store.finding import Finder, Position
-from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.wanted import Wanted, conditions
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, conditions
 
 WORST = [(0.25, 2), (0.5, 3), (0.5, 5), (NOT_FAILED + 0.5, 1), (NOT_FAILED + 0.75, 4)]
 """Positions of five traces in the order of the list."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.store.writer import WriteHooks, Writer
+from pandaeval_collector.store.commits import WriteHooks, Writer
 from support.database import open_database
 from support.disk import FailingDisk
 

@@ -1,4 +1,4 @@
-"""Files that people write in YAML or JSON: what they hold, and on which line each value stands.
+"""Files that people write in YAML: what they hold, and on which line each value stands.
 
 YAML is read with the words of JSON: no dates, no ``yes`` for true, no ``12:30`` for 750, which nobody means in a label
 or in the arguments of a call.
@@ -6,10 +6,9 @@ or in the arguments of a call.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 
@@ -65,26 +64,6 @@ def read_yaml(text: str) -> tuple[Any, dict[Place, int]]:
         raise BadTextError((None, f"is not valid YAML: {str(error).splitlines()[0]}")) from error
     except (ValueError, RecursionError) as error:
         raise BadTextError((None, f"is not valid YAML: {error}")) from error
-
-
-def read_json(text: str) -> tuple[Any, dict[Place, int]]:
-    """Reads JSON as :func:`read_yaml` reads YAML."""
-    try:
-        held = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise BadTextError((error.lineno, f"is not valid JSON: {error.msg}")) from error
-    except (ValueError, RecursionError) as error:
-        raise BadTextError((None, f"is not valid JSON: {error}")) from error
-    try:
-        return held, read_yaml(text.expandtabs(2))[1]
-    except BadTextError as error:
-        if isinstance(error.__cause__, Exception):  # JSON that is no YAML, such as halves of characters: no lines then
-            return held, {}
-        raise
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _walk(

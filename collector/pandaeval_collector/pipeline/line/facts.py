@@ -102,8 +102,7 @@ def _kinds(hint: Any) -> tuple[type, ...]:
 
 
 _FACTS = {name: _kinds(hint) for name, hint in get_type_hints(TraceFacts).items()}
-SIGNAL = {name: _kinds(hint) for name, hint in get_type_hints(SignalFacts).items()}
-"""What a signal may hold, by name."""
+_SIGNAL = {name: _kinds(hint) for name, hint in get_type_hints(SignalFacts).items()}
 _FITS = 1 << 31
 
 
@@ -121,7 +120,7 @@ def check(facts: TraceFacts) -> None:
         held: Any = signal
         if not isinstance(held, dict) or not {"outcome", "value", "why"} <= held.keys():
             raise ValueError(f"{name} lacks what each has")
-        for key, kinds in SIGNAL.items():
+        for key, kinds in _SIGNAL.items():
             if key in held and not isinstance(held[key], kinds):
                 raise ValueError(f"{key} of {name} is {held[key]!r:.100}")
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:

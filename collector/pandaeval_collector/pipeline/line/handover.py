@@ -159,31 +159,18 @@ class Adoption:
                 runs.append(_run_of(each))
                 if each.contents:
                     changes.contents[trace_id] = packed_contents(each.contents)
-        self._enter(runs, gone, grown, changes)
+        runs.sort(key=lambda run: run.member.order)
+        for run in runs:
+            changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
+        placed, places = self._sessions.place(runs)
+        places.moved += [(row, None) for row in gone]
+        grown |= self._sessions.enter(placed, places, changes)
         changes.touched.update(grown)
         done = {each.row.session_id for each in handed if each.is_done}
         done -= {each.row.session_id for each in handed if not each.is_done}
         changes.touched -= done
         changes.elsewhere |= done
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
-
-    def _enter(
-        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, int], changes: WriteSet
-    ) -> None:
-        runs.sort(key=lambda run: run.member.order)
-        for run in runs:
-            changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
-        placed, places = self._sessions.place(runs)
-        places.moved += [(row, None) for row in gone]
-        added: dict[str, int] = {}
-        for run in placed:
-            if run.unit.session_id is not None and run.unit.trace_id not in places.before:
-                added.setdefault(run.unit.session_id, run.member.start_ns)  # runs are ordered by start
-        moved = {session for row, session in places.moved for session in (row.session_id, session)}
-        moved |= {row.session_id for row in places.before.values()}
-        moved |= {run.unit.session_id for run in placed if run.unit.trace_id in places.before}
-        for session_id in self._sessions.enter(placed, places, changes):
-            grown[session_id] = 0 if session_id in moved else added.get(session_id, 0)
 
 
 def _run_of(handed: Handed) -> Run:

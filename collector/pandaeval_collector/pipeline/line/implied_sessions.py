@@ -51,7 +51,7 @@ class Chains(Protocol):
 
 
 @dataclass(slots=True)
-class Turn:
+class LinkedTrace:
     """A trace, as far as it matters here. ``named``: the session that it names itself; ``session``: the one that it
     belongs to; ``row``: what is stored, of a trace that was decided before."""
 
@@ -64,7 +64,7 @@ class Turn:
     row: SessionTraceRow | None = None
 
     @classmethod
-    def of(cls, trace: Trace) -> Turn:
+    def of(cls, trace: Trace) -> LinkedTrace:
         return cls(trace.trace_id, trace.start_ns, trace.session_id, trace.continues, trace.responses)
 
     @property
@@ -75,7 +75,7 @@ class Turn:
     def linked(self) -> bool:
         return bool(self.responses or self.continues)
 
-    def differs(self, older: Turn | None) -> bool:
+    def differs(self, older: LinkedTrace | None) -> bool:
         """Returns whether anything changed that a session could follow from."""
         if older is None:
             return True
@@ -87,20 +87,21 @@ class Forward:
     """:class:`Chains` for input that is known whole, and traces that come in order of start. ``turns``: every trace
     that may continue another, or be continued, but for those that name their session."""
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
+    def __init__(self, turns: Iterable[LinkedTrace]) -> None:
         self._web = _Web(None, (turn for turn in turns if turn.linked))
 
     def place(self, runs: Sequence[Run]) -> Places:
         """See :class:`Chains`."""
         places = Places()
         for run in runs:
-            turn = _turn(run.member, run.unit.session_id)
-            session = self.session(turn)
-            if turn.named is None and session is not None:
-                places.sessions[turn.trace_id] = session
+            if run.member.facts.linked:
+                turn = _turn(run.member, run.unit.session_id)
+                session = self.session(turn)
+                if turn.named is None and session is not None:
+                    places.sessions[turn.trace_id] = session
         return places
 
-    def session(self, turn: Turn) -> str | None:
+    def session(self, turn: LinkedTrace) -> str | None:
         """Returns the session of the next trace."""
         if not turn.linked:
             return turn.named
@@ -145,31 +146,31 @@ class StoredChains:
         return places
 
 
-def _stored(row: SessionTraceRow) -> Turn:
+def _stored(row: SessionTraceRow) -> LinkedTrace:
     member, session = from_row(row), row.session_id or None
     turn = _turn(member, None if member.facts.chained else session)
     turn.session, turn.row = session, row
     return turn
 
 
-def _turn(member: Member, named: str | None) -> Turn:
-    return Turn(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
+def _turn(member: Member, named: str | None) -> LinkedTrace:
+    return LinkedTrace(member.trace_id, member.start_ns, named, member.facts.continues, member.facts.responses)
 
 
 class _Web:
     """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored.
     ``store``: ``None`` where the batch is all that there is."""
 
-    def __init__(self, store: StoreReader | None, batch: Iterable[Turn]) -> None:
+    def __init__(self, store: StoreReader | None, batch: Iterable[LinkedTrace]) -> None:
         self._store = store
-        self.turns: dict[str, Turn] = {}
-        self._giving: dict[str, list[Turn]] = defaultdict(list)
-        self._continuing: dict[str, list[Turn]] = defaultdict(list)
+        self.turns: dict[str, LinkedTrace] = {}
+        self._giving: dict[str, list[LinkedTrace]] = defaultdict(list)
+        self._continuing: dict[str, list[LinkedTrace]] = defaultdict(list)
         self._asked: tuple[set[str], set[str]] = set(), set()
         for turn in batch:
             self.add(turn)
 
-    def settle(self, fresh: Sequence[Turn], older: Sequence[Turn]) -> None:
+    def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
         """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
         fresh ones were before."""
         self._read_giving({turn.continues for turn in (*fresh, *older) if turn.continues})
@@ -188,7 +189,7 @@ class _Web:
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         self._settle(first, {turn.trace_id for turn in fresh})
 
-    def _settle(self, due: dict[Order, Turn], fresh: Collection[str]) -> None:
+    def _settle(self, due: dict[Order, LinkedTrace], fresh: Collection[str]) -> None:
         """Settles turns in order of start, so that what a session follows from is settled before."""
         waiting = list(due)
         heapq.heapify(waiting)
@@ -204,7 +205,7 @@ class _Web:
                     due[later.order] = later
                     heapq.heappush(waiting, later.order)
 
-    def session(self, turn: Turn) -> str | None:
+    def session(self, turn: LinkedTrace) -> str | None:
         """Returns the session of a turn, where those of earlier ones are settled."""
         if turn.named is not None:
             return turn.named
@@ -215,7 +216,7 @@ class _Web:
             return turn.continues
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
-    def _before(self, turn: Turn) -> Turn | None:
+    def _before(self, turn: LinkedTrace) -> LinkedTrace | None:
         """Returns the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
@@ -225,7 +226,7 @@ class _Web:
             return None
         return min(earlier, key=lambda each: each.order, default=None)
 
-    def _is_gone_on_from(self, turn: Turn) -> bool:
+    def _is_gone_on_from(self, turn: LinkedTrace) -> bool:
         self._read_continuing(turn.responses)
         for id_ in turn.responses:
             if self._continuing[id_] and not is_history(id_):
@@ -239,19 +240,19 @@ class _Web:
     def _read_giving(self, ids: Iterable[str]) -> None:
         if self._store is not None and (wanted := {*ids} - self._asked[0]):
             self._asked[0].update(wanted)
-            self._add_stored(self._store.responses.giving(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=False))
 
     def _read_continuing(self, ids: Iterable[str]) -> None:
         if self._store is not None and (wanted := {*ids} - self._asked[1]):
             self._asked[1].update(wanted)
-            self._add_stored(self._store.responses.continuing(wanted))
+            self._add_stored(self._store.responses.traces(wanted, continued=True))
 
     def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
         for row in rows:
             if row.trace_id.hex() not in self.turns:
                 self.add(_stored(row))
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: LinkedTrace) -> None:
         self.turns[turn.trace_id] = turn
         for id_ in turn.responses:
             self._giving[id_].append(turn)

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.facts import SIGNAL, SignalFacts, TraceFacts, unpack
+from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.base.names import all_bounded, bounded
@@ -213,7 +213,14 @@ def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
     facts = member.facts
     signals = {
-        name: SessionSignal(**{key: value for key, value in signal.items() if key in SIGNAL})  # type: ignore[arg-type]
+        name: SessionSignal(
+            signal["outcome"],
+            signal.get("value"),
+            signal.get("why"),
+            signal.get("said", ""),
+            signal.get("lost", ""),
+            signal.get("older", False),
+        )
         for name, signal in facts.signals.items()
     }
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -51,10 +51,7 @@ class SessionPlaces:
         batch = {run.unit.trace_id: FiledRun(run, [*run.results]) for run in runs}
         added, came, left = self._placed(runs, places, changes)
         elsewhere = {*batch, *(row.trace_id.hex() for row, _ in places.moved)}
-        grown = dict.fromkeys({*added, *came, *left}, 0)
-        for session_id in added.keys() - came.keys() - left:
-            if all(member.facts.revision == 1 for member in added[session_id]):  # it cannot hold them yet
-                grown[session_id] = added[session_id][0].start_ns
+        grown = _grown(added, came, left, places)
 
         def stretches() -> Iterator[Stretch]:
             for session_id, first, members in self._read(grown, _NEAR, added):
@@ -66,13 +63,14 @@ class SessionPlaces:
         again = self._compare(stretches(), batch, changes)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
-    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> set[str]:
-        """Puts runs into their sessions, to be compared later. Returns the sessions that have changed."""
+    def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:
+        """Puts runs, ordered by start, into their sessions, to be compared later. Returns the sessions that have
+        changed, see :attr:`Decision.grown`."""
         added, came, left = self._placed(runs, places, changes)
         for session_id, members in (*added.items(), *came.items()):
             changes.session_traces.extend(to_row(member, session_id) for member in members)
-        grown = {*added, *came, *left}
-        changes.touched |= grown
+        grown = _grown(added, came, left, places)
+        changes.touched.update(grown)
         return grown
 
     def compare(self, grown: Mapping[str, int], changes: WriteSet) -> list[Result]:
@@ -179,6 +177,17 @@ class SessionPlaces:
                 changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
                 changes.touched.add(stretch.session_id)
         return again
+
+
+def _grown(
+    added: Mapping[str, Sequence[Member]], came: Mapping[str, object], left: Set[str], places: Places
+) -> dict[str, int]:
+    """Returns the sessions that have changed: from which start on, where they have new members alone; else 0."""
+    grown = dict.fromkeys({*added, *came, *left}, 0)
+    for session_id in added.keys() - came.keys() - left:
+        if not any(member.trace_id in places.before for member in added[session_id]):
+            grown[session_id] = added[session_id][0].start_ns
+    return grown
 
 
 def _together(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:

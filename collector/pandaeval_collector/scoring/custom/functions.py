@@ -14,6 +14,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.turns import Conversation, TurnView, stated
 from pandaeval_collector.scoring.custom.definition import UNIT, UNKNOWN, Definition, LabelDefinition, scaled, written
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace
@@ -55,9 +56,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
         scale = f"Scores: {', '.join(scores)}."
 
     async def ask(subject: Any, judge: Judge) -> Finding | None:
-        held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
-        held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
-        verdict: Any = await judge.ask(rubric, {name: text for name, text in held.items() if text})
+        verdict: Any = await judge.ask(rubric, stated(subject) if isinstance(subject, TurnView | Conversation) else {})
         value = verdict.score if definition.labels is None else verdict.label
         if value is None or value == UNKNOWN:
             return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")

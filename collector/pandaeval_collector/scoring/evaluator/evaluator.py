@@ -30,8 +30,7 @@ from pandaeval_collector.scoring.evaluator.one_metric import (
     trace_unit,
     turn_unit,
 )
-from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings, LearnedModels, Preparation
 from pandaeval_collector.scoring.metric import (
     Metric,
     SessionContext,

@@ -16,8 +16,7 @@ from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal, trace_unit, turn_unit
-from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
+from pandaeval_collector.scoring.evaluator.prepared import JudgeSettings, Preparation
 from pandaeval_collector.scoring.metric import (
     Metric,
     SessionContext,
@@ -255,12 +254,12 @@ class Judged:
 
     def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
         threshold, origin = self._preparation.of(metric)
-        model, guidance = self._settings.model_of(metric.key), self._settings.guidance(metric, unit.agent)
-        made = Question("", metric, unit, model, threshold, choice, guidance)
-        if not guidance.texts:
-            return replace(made, id=origin.identity.of(unit))
-        depends = self._preparation.depends_on(metric, threshold)
-        return replace(made, id=Identity(metric.key, made.version, model, depends).of(unit))
+        identity, model = origin.identity, self._settings.model_of(metric.key)
+        guidance = self._settings.guidance(metric, unit.agent)
+        if guidance.texts:
+            depends = self._preparation.depends_on(metric, threshold)
+            identity = Identity(metric.key, f"{metric.version}{guidance.mark}", model, depends)
+        return Question(identity.of(unit), metric, unit, model, threshold, choice, guidance)
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:

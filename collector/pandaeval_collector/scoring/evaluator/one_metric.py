@@ -12,7 +12,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.prepared import EvaluatorSettings
 from pandaeval_collector.scoring.metric import Metric, Texts
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base import semconv

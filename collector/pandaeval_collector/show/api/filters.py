@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.finding import Position
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 
 # Cursors: where a page of a list ended, as a text that programs give back.

@@ -52,7 +52,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
     async def draw_next(asked: DrawBody) -> Drawn:
         def read() -> tuple[str, Queue]:
-            connection = store.people.reader()
+            connection = store.reads.connection()
             key = metric_to_label(connection, asked.metric, names, "metric")
             return key, drawn_next(connection, key, asked.agent, asked.n)
 
@@ -61,7 +61,17 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         except UserError as error:
             raise ProblemError(422, str(error)) from error
         await asyncio.wrap_future(store.people.keep_draws(queue.chances, time.time()))
-        return _drawn(key, queue)
+        of_traces = key.startswith("trace.")
+        items = [
+            ToLabel(
+                trace_id=each.run.unit if of_traces else None,
+                session_id=(each.run.session or None) if of_traces else each.run.unit,
+                agent=each.run.agent,
+                probability=each.probability,
+            )
+            for each in queue.drawn
+        ]
+        return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
     @app.post(
         "/annotations",
@@ -77,20 +87,6 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
-
-
-def _drawn(key: str, queue: Queue) -> Drawn:
-    of_traces = key.startswith("trace.")
-    items = [
-        ToLabel(
-            trace_id=each.run.unit if of_traces else None,
-            session_id=(each.run.session or None) if of_traces else each.run.unit,
-            agent=each.run.agent,
-            probability=each.probability,
-        )
-        for each in queue.drawn
-    ]
-    return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:

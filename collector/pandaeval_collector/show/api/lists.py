@@ -16,8 +16,7 @@ from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace
-from pandaeval_collector.show.report.inspection import describe
+from pandaeval_collector.show.report.detail import ROOM, describe, detail, stored_trace
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.shapes import (
     MOST_BUCKETS,

@@ -13,7 +13,7 @@ from pandaeval_collector.config import MetricNames, closest
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _SHOWN = 5

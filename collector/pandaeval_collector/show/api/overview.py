@@ -86,7 +86,7 @@ def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
         rate = found.setdefault(
             tuple(names.values()), Rate(**names, scored=0, assumed=0, passed=0, failed=0, unscored={})
         )
-        outcome, passed = given.get("pandaeval.outcome"), given.get("pandaeval.passed")
+        outcome, passed = given.get("pandaeval.outcome"), str(given.get("pandaeval.passed", "")).lower()
         if outcome == "unscored":
             why = given.get("pandaeval.why", "")
             rate.unscored[why] = rate.unscored.get(why, 0) + times

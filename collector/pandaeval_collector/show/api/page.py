@@ -6,7 +6,6 @@ import re
 from html import escape
 from pathlib import Path
 
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -32,13 +31,11 @@ def page_app() -> ASGIApp:
         "cross-origin-opener-policy": "same-origin",
         "cache-control": "no-cache, private",
     }
-    body = html.encode()
+    page = Response(html, headers=headers, media_type="text/html")
+    refused = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = Response(body, headers=headers, media_type="text/html")
-        if Request(scope).method not in ("GET", "HEAD"):
-            response = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
-        await response(scope, receive, send)
+        await (page if scope["method"] in ("GET", "HEAD") else refused)(scope, receive, send)
 
     return answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -56,22 +55,19 @@ def document_problems(document: dict[str, Any]) -> dict[str, Any]:
 def answer_problems(app: FastAPI) -> None:
     """Makes the application answer every error as a problem."""
 
-    def invalid(error: RequestValidationError) -> JSONResponse:
-        faults = (f"{'.'.join(str(part) for part in fault['loc'][1:])}: {fault['msg']}" for fault in error.errors())
-        return refusal(422, one_printable_line("; ".join(faults))[:2000])
-
-    def unreadable(error: sqlite3.Error) -> JSONResponse:
+    async def answer(_: Request, error: Any) -> JSONResponse:
+        match error:
+            case ProblemError():
+                return refusal(error.status, error.detail)
+            case HTTPException():
+                return refusal(error.status_code, str(error.detail), error.headers)
+            case TooSlowError():
+                return refusal(503, str(error), {"retry-after": "10"})
+            case RequestValidationError():
+                places = ((".".join(map(str, fault["loc"][1:])), fault["msg"]) for fault in error.errors())
+                return refusal(422, one_printable_line("; ".join(f"{place}: {what}" for place, what in places))[:2000])
         what = f"the store cannot be read just now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})
 
-    def handle(kind: type[Exception], answer: Callable[[Any], JSONResponse]) -> None:
-        async def handler(_: Request, error: Exception) -> JSONResponse:
-            return answer(error)
-
-        app.add_exception_handler(kind, handler)
-
-    handle(ProblemError, lambda error: refusal(error.status, error.detail))
-    handle(RequestValidationError, invalid)
-    handle(TooSlowError, lambda error: refusal(503, str(error), {"retry-after": "10"}))
-    handle(sqlite3.Error, unreadable)
-    handle(HTTPException, lambda error: refusal(error.status_code, str(error.detail), error.headers))
+    for kind in (ProblemError, RequestValidationError, TooSlowError, sqlite3.Error, HTTPException):
+        app.add_exception_handler(kind, answer)

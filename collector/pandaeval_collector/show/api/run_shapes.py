@@ -20,6 +20,8 @@ from pandaeval_collector.store.runs import RunRow, RunTable, ScheduleRow, Schedu
 
 _FAILURES = 50
 """Most failed traces that a run is shown with."""
+_SAME = ("model", "sample", "emit", "name", "budget_usd")
+"""What is called alike in a request and in the run that is stored."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -55,7 +57,7 @@ class RunBody(BaseModel):
 
     def spec(self, config: Config) -> RunSpec:
         """Returns the run as it is stored. Raises ``UserError`` for names that are no metrics."""
-        same = {name: getattr(self, name) for name in ("model", "sample", "emit", "name", "budget_usd")}
+        same = {name: getattr(self, name) for name in _SAME}
         metrics, wanted = metric_keys(config, self.metrics), self.filters.wanted()
         return RunSpec(metrics=metrics, wanted=wanted, weights=self.signal_weights, **same)
 
@@ -118,14 +120,10 @@ def _asked(body: bytes) -> dict[str, Any]:
     """Returns what a stored run is asked to do, by the names of :class:`RunBody`."""
     spec = RunSpec.from_json(body)
     return {
-        "name": spec.name,
+        **{name: getattr(spec, name) for name in _SAME},
         "metrics": list(spec.metrics),
         "filters": {key: value for key, value in asdict(spec.wanted).items() if value not in (None, ())},
-        "model": spec.model,
-        "sample": spec.sample,
         "signal_weights": dict(spec.weights),
-        "emit": spec.emit,
-        "budget_usd": spec.budget_usd,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, meaning
+from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fencing import fenced, fenced_json, said
 from pandaeval_collector.show.mcp.lines import (
@@ -66,23 +65,11 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
     """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
     which receives them as the API takes them."""
 
-    def made(tool: Callable[..., Any]) -> Any:
-        @functools.wraps(tool)
-        async def called(self: Tools, **given: Any) -> str:
-            filters = {name: given.pop(name, None) for name in names}
-            if "hours" in filters:
-                filters["since"] = _since(filters.pop("hours"))
-            return str(await tool(self, **given, filters=filters))
+    def asked(**given: Any) -> dict[str, Any]:
+        since = {"since": _since(given.pop("hours", None))} if "hours" in names else {}
+        return {**dict.fromkeys(name for name in names if name != "hours"), **given, **since}
 
-        own = inspect.signature(tool, eval_str=True)
-        keyword, parameters = inspect.Parameter.KEYWORD_ONLY, [*own.parameters.values()]
-        at = [*own.parameters].index("filters")
-        taken = [inspect.Parameter(name, keyword, default=None, annotation=_FILTERS[name]) for name in names]
-        parameters[1:] = [each.replace(kind=keyword) for each in (*parameters[1:at], *taken, *parameters[at + 1 :])]
-        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return called
-
-    return made
+    return in_place_of("filters", {name: (_FILTERS[name], None) for name in names}, asked)
 
 
 class PassRateGroup(BaseModel):
@@ -308,7 +295,7 @@ def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
     """Yields the tools over one collector. ``page``: where people reach it."""
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
-        if inspect.iscoroutinefunction(method) and not name.startswith("_"):
+        if inspect.isfunction(method) and not name.startswith("_"):
             yield getattr(tools, name)
 
 

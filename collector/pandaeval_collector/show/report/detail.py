@@ -1,4 +1,5 @@
-"""A trace as its page needs it: the conversation, and the spans as rows of a waterfall, parents before children."""
+"""What was understood of a trace, for programs; and as its page needs it: the conversation, and the spans as rows of a
+waterfall, parents before children."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.show.report.inspection import in_order
 from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_otel.model import (
@@ -24,7 +24,61 @@ from pandaeval_otel.model import (
     Trace,
 )
 
+_OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
 _CALLS_A_ROUND = {"repeat": 1, "cycle2": 2, "cycle3": 3, "ping_pong": 2}
+
+
+def describe(trace: Trace) -> dict[str, Any]:
+    """Returns the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
+    return {
+        "trace_id": trace.trace_id,
+        "session_id": trace.session_id,
+        "user_id": trace.user_id,
+        "root_span_id": trace.root_span_id,
+        "agent": trace.agent,
+        "agents": list(trace.agents),
+        "service": trace.service,
+        "status": trace.status,
+        "complete": trace.complete,
+        "input": trace.input,
+        "output": trace.output,
+        "turns": [{"user": turn.user, "assistant": turn.assistant} for turn in trace.turns],
+        "tool_calls": [{name: getattr(call, name) for name in _OF_CALL} for call in trace.tool_calls],
+        "tools": [
+            {name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in trace.tools
+        ],
+        "reasoning": list(trace.reasoning),
+        "llm_calls": trace.llm_calls,
+        "models": list(trace.models),
+        "tokens": {"input": trace.usage.input, "output": trace.usage.output},
+        "dialects": list(trace.dialects),
+        "spans": len(trace.spans),
+        "dropped_attributes": trace.dropped_attributes,
+        "notes": list(trace.notes),
+    }
+
+
+def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
+    """Returns (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
+    outermost. Spans in a loop of parents come last, with ``looped`` true."""
+    children: dict[str, list[int]] = {}
+    ids = {span.span_id: index for index, span in enumerate(trace.spans)}
+    for index, span in enumerate(trace.spans):
+        parent = span.parent_id if span.parent_id in ids and span.parent_id != span.span_id else ""
+        children.setdefault(parent, []).append(index)
+    ordered: list[tuple[int, Span, bool]] = []
+    seen: set[int] = set()
+    stack = [(index, 0) for index in reversed(children.get("", []))]
+    while stack:
+        index, depth = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        span = trace.spans[index]
+        ordered.append((depth, span, False))
+        stack.extend((child, depth + 1) for child in reversed(children.get(span.span_id, [])))
+    ordered.extend((0, trace.spans[index], True) for index in ids.values() if index not in seen)
+    return ordered
 
 
 def groups(rows: Sequence[Mapping[str, Any]], cycles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

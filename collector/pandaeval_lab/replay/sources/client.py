@@ -6,15 +6,11 @@ deadline, and one that would take too much memory as objects is not parsed.
 
 from __future__ import annotations
 
+import asyncio
 import os
-import socket
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -24,7 +20,6 @@ from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.receivers import Refusal
 from pandaeval_collector.receivers._inflate import inflater_for
-from pandaeval_lab.replay.files import UnusableInputError
 from pandaeval_lab.replay.sources.address import StoreAddress
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, traces_from_json
 
@@ -114,7 +109,7 @@ class NoJsonError(Exception):
 
 
 class StoreClient:
-    """Asks one trace store. A context manager; safe from several threads."""
+    """Asks one trace store, on an event loop of its own. A context manager."""
 
     def __init__(self, place: StoreAddress) -> None:
         """Raises :class:`UnusableInputError` where the token's variable is not set."""
@@ -129,41 +124,52 @@ class StoreClient:
                 auth = httpx.BasicAuth(place.user, token)
             else:
                 headers["authorization"] = f"Bearer {token}"
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._late = threading.Event()
-        self._parsing = threading.RLock()
+        url = _url(place)
         # A proxy for the internet knows no store on this machine.
-        self._client = httpx.Client(
-            base_url=_url(place),
+        self._client = httpx.AsyncClient(
+            base_url=url,
             headers=headers | {"accept-encoding": "gzip, identity"},
             auth=auth,
             timeout=_TIMEOUT,
-            trust_env=not is_loopback(_url(place).host),
+            trust_env=not is_loopback(url.host),
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
+        self._loop, self._large = asyncio.Runner(), asyncio.Lock()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client.close()
+    def __exit__(self, *_: object) -> None:
+        with self._loop:
+            self._loop.run(self._client.aclose())
 
     def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
-        """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only
-        one is there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
+        """Does what :meth:`ask` does, and waits for it."""
+        return self._loop.run(self.ask(path, parameters, read))
+
+    def together(self, asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """Waits for several questions at the same time."""
+
+        async def all_of_them() -> list[T]:
+            return await asyncio.gather(*asked)
+
+        return self._loop.run(all_of_them())
+
+    async def ask(
+        self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
+    ) -> T:
+        """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: of
+        large ones only one is there at a time. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
         :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right, or an answer that
         ``read`` cannot read."""
-        with ExitStack() as turn:
+        async with AsyncExitStack() as turn:
             for attempt in range(_TRIES):
-                status, body, wait = self._once(path, parameters or {}, turn)
+                status, body, wait = await self._once(path, parameters or {}, turn)
                 if status not in _AGAIN or attempt == _TRIES - 1:
                     break
-                time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
+                await asyncio.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
             if status == 200:
-                turn.enter_context(self._parsing)
                 return self._read(body, read)
         if status == 404:
             raise MissingError
@@ -186,46 +192,41 @@ class StoreClient:
             kind, told = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
             raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {told}") from error
 
-    def _once(self, path: str, parameters: Mapping[str, str | int], turn: ExitStack) -> tuple[int, bytes, float | None]:
-        """Asks once; returns status, body and seconds to wait. ``turn``: gets this thread's turn to parse where the
-        answer is large, so that there is one of those at a time."""
-        request = self._client.build_request("GET", path, params=dict(parameters), extensions={"trace": self._trace})
-        # Cuts the connections when an answer takes too long: timeouts count from byte to byte.
-        timer = threading.Timer(_DEADLINE_S, self._cut)
-        timer.daemon = True
-        timer.start()
+    async def _once(
+        self, path: str, parameters: Mapping[str, str | int], turn: AsyncExitStack
+    ) -> tuple[int, bytes, float | None]:
+        """Asks once; returns status, body and seconds to wait. ``turn``: gets this question's turn to be parsed where
+        the answer is large, so that there is one of those at a time."""
+        url = self._place.url
         try:
-            with closing(self._client.send(request, stream=True)) as answer:
-                body = self._body(answer, turn)
-            timer.cancel()
-            if self._late.is_set():  # a cut body without a length seems to be complete
-                raise self._too_late()
+            async with (
+                asyncio.timeout(_DEADLINE_S),  # httpx's timeouts count from byte to byte
+                self._client.stream("GET", path, params=dict(parameters)) as answer,
+            ):
+                body = await self._body(answer, turn)
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
         except Refusal as error:
-            raise self._place.told(f"{self._place.url} answered what cannot be read: {error}") from error
+            raise self._place.told(f"{url} answered what cannot be read: {error}") from error
+        except TimeoutError as error:
+            cure = "ask for less with since= and limit="
+            raise self._place.told(f"{url} took more than {_DEADLINE_S:g} s for an answer: {cure}") from error
         except httpx.TimeoutException as error:
             cure = "see whether it is busy, or ask for less with since= and limit="
-            raise self._place.told(
-                f"{self._place.url} did not answer in time ({type(error).__name__}): {cure}"
-            ) from error
+            raise self._place.told(f"{url} did not answer in time ({type(error).__name__}): {cure}") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            if self._late.is_set():
-                raise self._too_late() from error
             cure = (
                 f"see whether it runs and the port is that of its query API (+https in front of :// for TLS): {error}"
             )
-            raise self._place.told(f"{self._place.url} cannot be asked; {one_printable_line(cure)}") from error
-        finally:
-            timer.cancel()
+            raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
 
-    def _body(self, answer: httpx.Response, turn: ExitStack) -> bytes:
+    async def _body(self, answer: httpx.Response, turn: AsyncExitStack) -> bytes:
         """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
         was not asked for, or a damaged body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
         arrived, weight, alone = 0, 0, False
-        for part in answer.iter_raw():
+        async for part in answer.aiter_raw():
             arrived += len(part)
             for piece in inflater.feed(part):
                 body += piece
@@ -233,25 +234,10 @@ class StoreClient:
                 if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
                     raise AnswerTooLargeError
             if len(body) > _LARGE_BYTES and not alone:
-                turn.enter_context(self._parsing)
+                await turn.enter_async_context(self._large)
                 alone = True
         inflater.finish()
         return bytes(body)
-
-    def _too_late(self) -> UnusableInputError:
-        cure = "ask for less with since= and limit="
-        return self._place.told(f"{self._place.url} took more than {_DEADLINE_S:g} s for an answer: {cure}")
-
-    def _cut(self) -> None:
-        self._late.set()
-        for each in [*self._sockets]:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def _trace(self, event: str, about: Mapping[str, Any]) -> None:
-        """Keeps the sockets of connections: a plain one, and the one that TLS makes of it."""
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._sockets.add(about["return_value"].get_extra_info("socket"))
 
 
 def _url(place: StoreAddress) -> httpx.URL:

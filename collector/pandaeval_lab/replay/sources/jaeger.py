@@ -103,21 +103,15 @@ class Jaeger:
         operation = (self._place.own or {}).get("operation", "")
         asked: dict[str, str | int]
         if self._v3:
-            path, asked = (
-                "/api/v3/traces",
-                {
-                    "query.service_name": service,
-                    "query.start_time_min": _rfc3339(since_ns),
-                    "query.start_time_max": _rfc3339(until_ns),
-                    "query.num_traces": _PAGE,
-                    "query.raw_traces": "true",
-                },
-            )
+            path, named = "/api/v3/traces", "query.operation_name"
+            times = {"query.start_time_min": _rfc3339(since_ns), "query.start_time_max": _rfc3339(until_ns)}
+            asked = {"query.service_name": service, "query.num_traces": _PAGE, "query.raw_traces": "true", **times}
         else:
-            times = {"start": since_ns // 1000, "end": until_ns // 1000}
-            path, asked = "/api/traces", {"service": service, **times, "limit": _PAGE, "raw": "true"}
+            path, named = "/api/traces", "operation"
+            asked = {"service": service, "limit": _PAGE, "raw": "true"}
+            asked |= {"start": since_ns // 1000, "end": until_ns // 1000}
         if operation:
-            asked["query.operation_name" if self._v3 else "operation"] = operation
+            asked[named] = operation
         try:
             found = self._ask(path, asked)
         except MissingError:  # in v3 the word for "none"

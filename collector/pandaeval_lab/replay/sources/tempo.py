@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pandaeval_lab.replay.jaeger_json import from_envelope
@@ -73,19 +72,18 @@ class Tempo:
 
     def _fetched(self, ids: list[str]) -> Iterator[Found]:
         """Yields some traces at a time, in order, so that no more of them are in memory."""
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pandaeval-tempo") as threads:
-            for at in range(0, len(ids), _AT_ONCE):
-                yield from threads.map(self._one, ids[at : at + _AT_ONCE])
+        for at in range(0, len(ids), _AT_ONCE):
+            yield from self._asking.together(map(self._one, ids[at : at + _AT_ONCE]))
 
-    def _one(self, id_: str) -> Found:
+    async def _one(self, id_: str) -> Found:
         """Fetches a trace; nothing for one that is gone."""
         if self._v2:
             try:
-                return self._read(id_, f"/api/v2/traces/{id_}")
+                return await self._read(id_, f"/api/v2/traces/{id_}")
             except (MissingError, NoJsonError):
                 pass  # it is not there, or v2 is not
         try:
-            found = self._read(id_, f"/api/traces/{id_}")
+            found = await self._read(id_, f"/api/traces/{id_}")
         except MissingError:
             return {}
         except NoJsonError as error:
@@ -93,12 +91,12 @@ class Tempo:
         self._v2 = False
         return found
 
-    def _read(self, id_: str, path: str) -> Found:
+    async def _read(self, id_: str, path: str) -> Found:
         def spans(answer: dict[str, Any]) -> Found:
             document = from_envelope(answer)
             return {} if document is None else by_trace(document)
 
         try:
-            return self._asking.get(path, None, spans)
+            return await self._asking.ask(path, None, spans)
         except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error

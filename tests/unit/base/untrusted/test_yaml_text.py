@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_json, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
+from pandaeval_lab.cases.files import read_json
 
 
 def test_yaml_has_the_words_of_json() -> None:

@@ -326,12 +326,12 @@ class TestCosts:
         async with RunningLine(tmp_path) as line:
             await say(line, *same, *others)
             assert set(places(line, *others)) == {"resp_1"}
-            assert len(line.store.reads.responses.giving(["resp_1"])) == 3
+            assert len(line.store.reads.responses.traces(["resp_1"], continued=False)) == 3
             # Beside another one that has all the room taken, each is found.
-            assert {row.trace_id for row in line.store.reads.responses.giving(["resp_1", "resp_10"])} >= {
-                others[0].trace_id
-            }
-            assert len(line.store.reads.responses.continuing(["resp_1"])) == 3
+            assert {
+                row.trace_id for row in line.store.reads.responses.traces(["resp_1", "resp_10"], continued=False)
+            } >= {others[0].trace_id}
+            assert len(line.store.reads.responses.traces(["resp_1"], continued=True)) == 3
 
 
 class TestForgotten:

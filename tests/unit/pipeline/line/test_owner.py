@@ -230,12 +230,12 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
-        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
+        found, missing = EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
-        assert len(EarlierTraces(owner.store.reads, None).whole("s")[0][0].spans) == 1, (
+        assert len(EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")[0][0].spans) == 1, (
             "its own, once it has decided it"
         )
     store.close()

@@ -14,6 +14,7 @@ from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import says_something
 from pandaeval_collector.scoring.metrics.trace.argument_correctness import refused
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cli.metrics import whys
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
 from support.asked import ScriptedJudge
 from support.judged import TRACE_ID, call, trace
@@ -278,7 +279,7 @@ async def test_what_cannot_be_told_is_no_score(name: str, said: dict[str, Any]) 
     why, asked = await unscored(name, RUN, **{name: {"reason": "Nothing was captured.", **said}})
     assert why is Why.INSUFFICIENT_EVIDENCE
     assert asked.count(name) == 1
-    assert Why.INSUFFICIENT_EVIDENCE in of(name).whys
+    assert Why.INSUFFICIENT_EVIDENCE in whys(of(name))
 
 
 class TestToolCorrectness:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from typer.testing import CliRunner
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import app
 from pandaeval_collector.scoring.registry import GRADERS, registry
-
-PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
-
-
-def _page() -> str:
-    outcome = CliRunner().invoke(app, ["metrics", "--page"])
-    assert outcome.exit_code == 0, outcome.output
-    return outcome.output
+from pandaeval_lab.cli.metrics import whys
+from support.metrics_page import PAGE, reference_page
 
 
 def test_the_committed_page_is_up_to_date() -> None:
-    """Otherwise: `pandaeval metrics --page > docs/metrics.md`."""
-    assert PAGE.read_text(encoding="utf-8") == _page()
+    """Otherwise: ``cd tests && python -m support.metrics_page``."""
+    assert PAGE.read_text(encoding="utf-8") == reference_page()
 
 
 def test_it_tells_of_every_metric_what_it_asks_needs_costs_and_does_not_judge() -> None:
-    page = _page()
+    page = reference_page()
     for key, metric in registry((GRADERS,)).items():
         section = page.partition(f"### {key}\n")[2].partition("\n### ")[0]
         assert metric.question in section
@@ -45,6 +37,6 @@ def test_a_metric_is_described_in_plain_words() -> None:
 
 
 def test_every_why_that_a_metric_can_say_is_explained_and_no_other() -> None:
-    table = _page().partition("## Why a result is unscored")[2]
+    table = reference_page().partition("## Why a result is unscored")[2]
     explained = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
-    assert explained == {why.value for metric in registry((GRADERS,)).values() for why in metric.whys} <= {*Why}
+    assert explained == {why.value for metric in registry((GRADERS,)).values() for why in whys(metric)} <= {*Why}

@@ -14,6 +14,7 @@ import pytest
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.scoring.metric import Metric, SessionReads
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.cli.metrics import whys
 
 METRICS = list(registry((GRADERS,)).values())
 _HELPER = re.compile(r"(pandaeval_collector\.scoring\.metrics\.\w+|pandaeval_lab\.graders)\._")
@@ -66,10 +67,10 @@ def test_a_metric_declares_the_whys_that_its_code_names(metric: Metric[Any, Any]
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 def test_what_is_said_around_a_metric_is_added(metric: Metric[Any, Any]) -> None:
-    assert {*metric.unscored, Why.METRIC_ERROR} <= {*metric.whys}
-    assert (Why.INCOMPLETE_TRACE in metric.whys) == (metric.level in ("trace", "turn", "trial"))
-    assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*metric.whys}) == (metric.kind == "llm")
-    assert [*metric.whys] == sorted(metric.whys, key=list(Why).index)
+    assert {*metric.unscored, Why.METRIC_ERROR} <= {*whys(metric)}
+    assert (Why.INCOMPLETE_TRACE in whys(metric)) == (metric.level in ("trace", "turn", "trial"))
+    assert ({Why.JUDGE_FAILED, Why.NOT_SAMPLED} <= {*whys(metric)}) == (metric.kind == "llm")
+    assert [*whys(metric)] == sorted(whys(metric), key=list(Why).index)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pandaeval_collector.show.api.filters import (
     within,
 )
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.store.listed import Wanted
 
 HOUR, DAY = 3_600_000, 86_400_000
 NOW = 100 * DAY

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import SeriesRow, Store, series
-from pandaeval_collector.store.writer import Work, Writer
+from pandaeval_collector.store.commits import Work, Writer
 
 PAIRS = {"a": (("agent", "a"),), "b": (("agent", "b"),)}
 

@@ -39,7 +39,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
     composer = Composer(4)
     for _ in range(30):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
-    assert people.judged(store.people.reader()) == [], "what no model was asked about is no judge's score"
+    assert people.judged(store.reads.connection()) == [], "what no model was asked about is no judge's score"
     desk = Desk(ScriptedConfidence(), StoredMemory(store, Telemetry()))
     await Runner(
         store,
@@ -55,7 +55,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
 
     scored = {each["trace_id"]: each for each in results(store) if each["outcome"] == "scored"}
     scored = {unit: each for unit, each in scored.items() if each["metric"] == "confidence"}
-    rows = {row.unit: row for row, _ in people.judged(store.people.reader())}
+    rows = {row.unit: row for row, _ in people.judged(store.reads.connection())}
     assert 3 < len(rows) < 30
     assert rows.keys() == scored.keys()
     for unit, row in rows.items():

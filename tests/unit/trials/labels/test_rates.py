@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_the_rate_is_that_of_the_formula(store: Store) -> None:
-    (found,) = pass_rates(store.people.reader())
+    (found,) = pass_rates(store.reads.connection())
     passed, scores = flattered(400)
     expected = corrected_rate(Labelled.of(passed[:120].astype(float), scores[:120]), Scores(float(scores.mean()), 400))
     assert (found.metric, found.agent, found.n) == (METRIC, "helper", 120)
@@ -51,7 +51,7 @@ def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(
     scores = flattered(400)[1]
     newer = [judged_row(at, max(0.0, float(scores[at]) - 0.4)) for at in range(200, 400)]
     after.commit(WriteSet(judged=[replace(each, version="5+a1b2c3") for each in newer])).result()
-    (old,), (new,) = (pass_rates(each.people.reader()) for each in (before, after))
+    (old,), (new,) = (pass_rates(each.reads.connection()) for each in (before, after))
     assert old.rate is not None
     assert new.rate is not None
     assert new.judge < old.judge - 0.1, "the judge's own rate jumps"
@@ -62,9 +62,9 @@ def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(
 
 def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
     opened = filled(tmp_path / "few", labelled=49)
-    assert [(each.n, each.rate) for each in pass_rates(opened.people.reader())] == [(49, None)]
+    assert [(each.n, each.rate) for each in pass_rates(opened.reads.connection())] == [(49, None)]
     opened.people.put([HumanLabel(unit(60), METRIC, None, True, probability=0.1)], 1.0).result()
-    (found,) = pass_rates(opened.people.reader())
+    (found,) = pass_rates(opened.reads.connection())
     assert found.rate is not None
     opened.close()
 
@@ -75,21 +75,21 @@ class TestPickedByHand:
         passed, scores = flattered(400)
         worst = [int(at) for at in np.argsort(scores)[:120]]
         opened.people.put([HumanLabel(unit(at), METRIC, None, bool(passed[at])) for at in worst], 1.0).result()
-        (found,) = pass_rates(opened.people.reader())
+        (found,) = pass_rates(opened.reads.connection())
         assert (found.n, found.by_hand, found.rate) == (0, 120, None)
         assert found.why == "takes 50 drawn labels; 120 that nobody drew serve calibrate alone"
         opened.close()
 
     def test_they_do_not_move_the_rate_of_drawn_ones(self, store: Store) -> None:
-        (before,) = pass_rates(store.people.reader())
+        (before,) = pass_rates(store.reads.connection())
         store.people.put([HumanLabel(unit(at), METRIC, None, False) for at in range(300, 380)], 1.0).result()
-        (after,) = pass_rates(store.people.reader())
+        (after,) = pass_rates(store.reads.connection())
         assert (after.rate, after.n, after.by_hand) == (before.rate, 120, 80)
 
     def test_where_every_run_has_a_label_all_count(self, tmp_path: Path) -> None:
         opened = filled(tmp_path / "whole", runs=60, labelled=0)
         opened.people.put([HumanLabel(unit(at), METRIC, None, at < 45) for at in range(60)], 1.0).result()
-        (found,) = pass_rates(opened.people.reader())
+        (found,) = pass_rates(opened.reads.connection())
         assert (found.n, found.by_hand, found.why) == (60, 0, "")
         assert found.rate is not None
         assert found.rate.value == pytest.approx(0.75)
@@ -97,11 +97,11 @@ class TestPickedByHand:
 
 
 def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
-    before = pass_rates(store.people.reader())
+    before = pass_rates(store.reads.connection())
     strangers = [HumanLabel(unit(5000 + number), METRIC, None, False) for number in range(200)]
     others = [HumanLabel(unit(number), "trace.coherence", None, False) for number in range(200)]
     store.people.put([*strangers, *others], 1.0).result()
-    assert pass_rates(store.people.reader()) == before
+    assert pass_rates(store.reads.connection()) == before
 
 
 def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_threshold(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_thresh
     labels += [HumanLabel(unit(at), METRIC, 0.49, None, "bob") for at in range(30)]
     labels += [HumanLabel(unit(at), METRIC, 0.5, None, "bob") for at in range(30, 60)]
     opened.people.put(labels, 1.0).result()
-    (found,) = pass_rates(opened.people.reader())
+    (found,) = pass_rates(opened.reads.connection())
     assert found.n == 60
     assert found.rate is not None
     assert found.rate.value == pytest.approx(0.75, abs=0.02)
@@ -123,7 +123,7 @@ def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, m
     rows = [judged_row(at, 0.9, f"agent {at % 4 if at % 4 < 3 else 3}") for at in range(80)]
     opened.commit(WriteSet(judged=rows)).result()
     opened.people.put([HumanLabel(unit(at), METRIC, None, True) for at in range(80)], 1.0).result()
-    found = {each.agent: each.n for each in pass_rates(opened.people.reader())}
+    found = {each.agent: each.n for each in pass_rates(opened.reads.connection())}
     assert found == {"agent 0": 20, "agent 1": 20, OTHER: 40}
     opened.close()
 
@@ -134,7 +134,7 @@ def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
     rows = [judged_row(at, 0.3 if at % 2 else 0.9, probability=1.0 if at % 2 else 0.2) for at in range(200)]
     opened.commit(WriteSet(judged=rows)).result()
     opened.people.put([HumanLabel(unit(at), METRIC, None, at % 2 == 0) for at in range(200)], 1.0).result()
-    (found,) = pass_rates(opened.people.reader())
+    (found,) = pass_rates(opened.reads.connection())
     assert found.judge == pytest.approx(5 / 6)
     assert found.rate is not None
     assert found.rate.value == pytest.approx(5 / 6)
@@ -199,7 +199,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
 
 def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
     """A label changes neither results nor series nor what is judged."""
-    before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
+    before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.reads.connection())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
-    assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
+    assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.reads.connection())]) == before
     assert list(store.reads.tally.names()) == []

@@ -54,7 +54,8 @@ class Follows:
         return self._left <= 0
 
     def stands(self, claim: Claim) -> bool:
-        """Returns whether the evidence has the value, in any spelling, rounded or in another unit."""
+        """Returns whether the evidence has the value, in any spelling, rounded or in another unit; a duration also lies
+        between two times."""
         value, at = claim.value, claim.at
         if self._had.verbatim(value, at):
             return True
@@ -67,7 +68,10 @@ class Follows:
             case "time":
                 return self._timed(claim)
             case "duration":
-                return self._lasts(value, at)
+                length = value.number
+                if any(length in content.durations or length in content.times for content in self._had.by(at)):
+                    return True  # 9 h may be a time, too
+                return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
         return self._rounded(value, at) or (value.kind == "number" and self._by_the_way(claim))
 
     def derived(self, claim: Claim, settled: Sequence[Claim]) -> bool:
@@ -191,13 +195,6 @@ class Follows:
         if _ZONE.search(claim.sentence) is not None:
             lengths |= _ZONES_APART
         return _apart(wanted, self._times(claim.at), lengths)
-
-    def _lasts(self, value: Value, at: int) -> bool:
-        """Returns whether a duration is known in any unit, or lies between two known times; 9 h may be a time, too."""
-        length = value.number
-        if any(length in content.durations or length in content.times for content in self._had.by(at)):
-            return True
-        return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
 
     def _times(self, at: int) -> set[float]:
         """Returns the known times, unless there are too many to compare."""

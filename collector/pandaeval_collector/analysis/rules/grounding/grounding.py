@@ -40,6 +40,7 @@ _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
+_FROM = re.compile(r"(?:from|von|de|da) \d")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _AFTER_VALUE = re.compile(r"\d[\d.,:]*")
@@ -208,8 +209,9 @@ def _sort_out(
     had: Known,
     found: Grounding,
 ) -> None:
-    """Tells which claims are open, which are made up and which are only suspect; what was ``said`` before, by whom
-    knows what, is open, and so are small multiples of an open price."""
+    """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before, and
+    a small multiple of an open price; made up is what claims to be of this case, or where the agent had values of this
+    kind, identifiers of this form: then it reports one of them."""
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
@@ -224,15 +226,10 @@ def _sort_out(
             multiples.update(round(value.number * times, 2) for times in range(1, 10))
             found.open.append(claim)
         else:
-            fails = value.kind in STRICT and claim.reports
-            fails = fails and (claim.of_case or claim.is_priced or _has_alike(value, had))
+            whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
+            alike = (source for source in had.sources if source.who in whose and form(value) in source.content.forms)
+            fails = value.kind in STRICT and claim.reports and (claim.of_case or claim.is_priced or any(alike))
             found.check(claim, Loose(claim, fails=fails))
-
-
-def _has_alike(value: Value, had: Known) -> bool:
-    """Returns whether the agent had values of this kind, identifiers of this form: then it reports one of them."""
-    whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
-    return any(source.who in whose and form(value) in source.content.forms for source in had.sources)
 
 
 # What the calls or results say otherwise.
@@ -257,7 +254,13 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             yield claim, other
     for text, end, span_id in answers(trace):
         at = moment(end)
-        for value, reason in (*_miscounted(text, counts), *_other_hours(text, had, at)):
+        others = [*_other_hours(text, had, at)]
+        for match in _COUNTED.finditer(text) if counts else ():  # 3 passengers, where no argument of this key has it
+            counted = counts.get(_stem(match[2]), [])
+            numbers = [number for number, _ in counted]
+            if counted and int(match[1]) not in {*numbers, sum(numbers)}:
+                others.append((Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]))
+        for value, reason in others:
             claim = Claim(value, at, span_id, text, text, 0)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
@@ -288,22 +291,13 @@ def _things(value: Value) -> set[float | str]:
     return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
 
 
-def _miscounted(text: str, counts: dict[str, list[tuple[int, str]]]) -> Iterator[tuple[Value, str]]:
-    """Yields each count of an answer ("3 passengers") that no call's argument of this key has."""
-    for match in _COUNTED.finditer(text) if counts else ():
-        counted = counts.get(_stem(match[2]), [])
-        numbers = [number for number, _ in counted]
-        if counted and int(match[1]) not in {*numbers, sum(numbers)}:
-            yield Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]
-
-
 def _stem(word: str) -> str:
     return word.casefold().removesuffix("s")
 
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
-    for match in SPAN_OF_TIME.finditer(text):
+    for match in SPAN_OF_TIME.finditer(text) if _FROM.search(text) is not None else ():
         if match[1] is None:
             continue
         opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))

@@ -66,11 +66,9 @@ _BETWEEN = re.compile(r"[\W_]+")
 def fold(text: str) -> str:
     """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
     quotes. ASCII texts come back unchanged."""
-    return text if text.isascii() else _FOREIGN.sub(_folded, text)
-
-
-def _folded(signs: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", signs[0].translate(_TABLE)).translate(_TABLE)
+    if text.isascii():
+        return text
+    return _FOREIGN.sub(lambda signs: unicodedata.normalize("NFKC", signs[0].translate(_TABLE)).translate(_TABLE), text)
 
 
 def squeezed(text: str) -> str:
@@ -297,7 +295,7 @@ _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 _BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
 _WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
 _LONG = 6
-"""Digits in a row, without a separator, that make an identifier of a number."""
+"""Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
 
 def scan(text: str) -> list[Value]:
@@ -308,7 +306,8 @@ def scan(text: str) -> list[Value]:
             written = address[0].rstrip(".,;:!?*_")
             kind: Kind = "url" if address.lastgroup == "url" else "address"
             found.append(Value(kind, written, address.start(), (squeezed(written),)))
-        text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
+        if found:
+            text = _ADDRESSES.sub(lambda written: " " * len(written[0]), text)
     done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
@@ -361,9 +360,12 @@ def _read(kind: str, text: str, start: int) -> Value | None:
             return Value("time", text, start, times) if (times := _times(text)) else None
         case "duration":
             return Value("duration", text, start, (_duration(text),), 1.0, "minute")
-        case "uuid" | "phone" | "identifier":
-            is_name = kind != "identifier" or _names_something(text)
-            return Value("identifier", text, start, (squeezed(text),)) if is_name else None
+        case "uuid" | "phone":
+            return Value("identifier", text, start, (squeezed(text),))
+        case "identifier":
+            is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
+            is_name = sum(map(str.isdigit, text)) > 1 and (is_long or _IDIOM.match(text) is None)
+            return Value("identifier", text, start, (squeezed(text),)) if is_name or _CODE.match(text) else None
     first = _FIRST_DIGIT.search(text)
     numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
     if kind == "skip" or not numbers:
@@ -373,8 +375,8 @@ def _read(kind: str, text: str, start: int) -> Value | None:
     if kind == "percentage":
         return Value("percentage", text, start, numbers, step, "%")
     if kind == "measured":
-        digits = _PARTS.match(text)
-        unit = text[digits.end(1) :].strip(" -°").casefold() if digits else ""
+        parts = _PARTS.match(text)
+        unit = text[parts.end(1) :].strip(" -°").casefold() if parts else ""
         if unit in ("st", "nd", "rd", "th"):
             return Value("number", text, start, numbers[:1], 1.0, ORDINAL)
         return Value("number", text, start, numbers, step, unit.removesuffix("s") or unit)
@@ -387,11 +389,3 @@ def currency(text: str) -> str:
     """Returns the currency that an amount names: a code, ``$`` for any dollar, ``¥`` for yen and yuan."""
     match = _CURRENCY.search(text)
     return _CURRENCY_OF.get(match[0].casefold(), match[0].upper()) if match is not None else ""
-
-
-def _names_something(text: str) -> bool:
-    """Returns whether a word with digits is an identifier: not a standard, a size or another idiom."""
-    digits = sum(map(str.isdigit, text))
-    if _CODE.match(text) is not None or (text.isupper() and text.isalnum() and len(text) >= 6 and digits >= 2):
-        return True
-    return digits >= 2 and _IDIOM.match(text) is None

@@ -18,7 +18,7 @@ from pydantic import Field
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation
+from pandaeval_collector.judge.turns import Conversation, stated
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told, undetermined
 
@@ -63,9 +63,7 @@ def _before_asking(session: SessionView, context: SessionContext) -> Finding | N
 async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
     if not told(conversation.trace):
         return NOTHING_TOLD
-    stated = {"goal": conversation.goal, "profile": conversation.profile}
-    stated["knowledge"] = "\n".join(f"- {each}" for each in conversation.knowledge)
-    found = await judge.ask(RUBRIC, {name: text for name, text in stated.items() if text})
+    found = await judge.ask(RUBRIC, stated(conversation))
     if found.completed is None:
         return undetermined(found.reason)
     metadata = {"goal": conversation.goal or found.goal, "turns": len(conversation.trace.turns)}

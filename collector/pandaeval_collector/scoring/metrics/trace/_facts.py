@@ -66,6 +66,12 @@ async def task_of(trace: Trace, judge: Judge) -> str:
     return found.task
 
 
+async def asked_for(trace: Trace, judge: Judge) -> str:
+    """Returns the user's words, else the task as a judge tells it. Raises :class:`NoVerdictError`."""
+    said = user_input(trace)
+    return await task_of(trace, judge) if said is None else said
+
+
 # What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
 Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
 """0..1, or null: the record does not suffice to tell."""

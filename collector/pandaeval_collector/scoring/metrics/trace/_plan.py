@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.base.score import Assumed, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.judge.steps import said_on_the_way
+from pandaeval_collector.judge.sections import said_on_the_way
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, says_something, task_of, told
 from pandaeval_otel.model import Trace

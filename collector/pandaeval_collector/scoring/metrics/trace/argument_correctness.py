@@ -29,9 +29,9 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
+    asked_for,
     parameters,
     said_before,
-    task_of,
     undetermined,
     user_input,
 )
@@ -151,9 +151,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    asked = user_input(trace)
-    if asked is None:
-        asked = await task_of(trace, judge)
+    asked = await asked_for(trace, judge)
     numbers = _judged(trace)
     room = min(400, _SHOWN // len(numbers))
     said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}

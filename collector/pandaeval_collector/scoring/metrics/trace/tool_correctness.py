@@ -26,8 +26,8 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
     Part,
     answered,
+    asked_for,
     available_tools,
-    task_of,
     told,
     tools_called,
     undetermined,
@@ -113,9 +113,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    asked = user_input(trace)
-    if asked is None:
-        asked = await task_of(trace, judge)
+    asked = await asked_for(trace, judge)
     metadata = _metadata(trace, asked)
     given = {
         "user_input": asked,

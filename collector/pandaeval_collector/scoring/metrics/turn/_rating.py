@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
-from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     NOTHING_TOLD,
@@ -47,8 +47,7 @@ async def asked(part: QuestionPart[P], view: TurnView, judge: Judge) -> P:
         goal = view.goal or await task_of(view.trace, judge)
     except NoVerdictError:
         goal = ""
-    stated = {"goal": goal, "profile": view.profile, "knowledge": "\n".join(f"- {each}" for each in view.knowledge)}
-    given = {**{name: text for name, text in stated.items() if text}, "calls": len(view.tool_calls)}
+    given = {**stated(view, goal), "calls": len(view.tool_calls)}
     verdict: Any = None
     if part in judge.together and len(judge.together) > 1:
         try:
