@@ -160,7 +160,6 @@ def nothing() -> Sequence[Message]:
 async def run(world: World, store: Store) -> None:
     """Until all steps are done."""
     sink = SimpleNamespace(
-        nothing=b"",
         take_apart=world.take_apart,
         consume=world.consume_all,
         let_go=world.let_go,

@@ -244,11 +244,10 @@ class Reader:
                 ledger = owners[partition]
                 try:
                     item = self._sink.take_apart(message.value() or b"", partial(ledger.takes, offset=offset))
+                    taken.append((partition, item))
                 except ValueError as error:
                     self._letters.put(message, str(error))
-                    item = self._sink.nothing
                 ledger.passed(offset)
-                taken.append((partition, item))
         read, told = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
