@@ -47,7 +47,8 @@ _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
 """The label of a run that claims what it did not do."""
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
-_VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
+_TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
+_VOLATILE = re.compile(r"\d|://")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 _EXAMPLES = 3
@@ -169,7 +170,9 @@ def normalised(error: str) -> str:
     """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
     and 500 are two errors."""
     text = _QUOTED.sub("#", error)
-    text = _VOLATILE.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "#", text)
+    text = _TOKEN.sub(
+        lambda found: "#" if _VOLATILE.search(found[0]) and not _STATUS.fullmatch(found[0]) else found[0], text
+    )
     return " ".join(text.casefold().split())
 
 
