@@ -47,9 +47,16 @@ class FileWorkers:
     def __init__(self, number: int, setup: FileSetup, environ: Mapping[str, str]) -> None:
         """``number``: processes, which start when the context is entered; that raises ``UserError`` where one does not
         start."""
-        self._loop, limits = asyncio.Runner(), {"limit": PATIENCE_SECONDS, "trace_limit": setup.settings.trace_timeout}
+        self._loop, trace_limit = asyncio.Runner(), setup.settings.trace_timeout
         self._processes = [
-            LineProcess("a process that reads traces", setup, environ, lambda spent, _: CPU.add(spent), **limits)
+            LineProcess(
+                "a process that reads traces",
+                setup,
+                environ,
+                lambda spent, _: CPU.add(spent),
+                limit=PATIENCE_SECONDS,
+                trace_limit=trace_limit,
+            )
             for _ in range(number)
         ]
 
