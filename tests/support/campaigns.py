@@ -248,6 +248,17 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_soaked,
     ),
     Campaign(
+        "random hostile traces: CPU time a byte",
+        "hostile_traces.py",
+        "--traces 10000 --seed 1",
+        "--traces 100 --seed 99",
+        "hostile-traces-ledger.jsonl",
+        "traces",
+        10_000,
+        count=lambda line: float(line["traces"]),
+        told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs a byte, {lines[-1]['most_s']} s for the dearest",
+    ),
+    Campaign(
         "every order of the protocol's steps",
         "model.py",
         "--steps 1000000 --seed 1 --resume",

@@ -165,12 +165,12 @@ def growing_history(n: int) -> Trace:
     return _trace(spans)
 
 
-_UNITS = (
+UNITS = (
     *("a", " ", "1", "1,", "1 ", "-", "a@", "a.", "A", "Aa ", "(", '"', "`", "*", "|", "1:", "1/", "1-", "http://"),
     *("error ", "not ", "\n", "a\n", "$1", "%1", "_a", "{", "[1,", "<a ", "#", "é", "I'm sorry, but ", "unable to "),
     *("A1-", "1.1.1.1 ", "\\", "Traceback (most recent call last):\n", "0x", "a'", "1e5 ", "May 1, "),
 )
-_CATASTROPHES = tuple((unit * 5000)[:5000] for unit in _UNITS)
+_CATASTROPHES = tuple((unit * 5000)[:5000] for unit in UNITS)
 
 
 def catastrophic_texts(n: int) -> Trace:

@@ -41,7 +41,7 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import hands_over, timing, workers
+from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
@@ -187,7 +187,9 @@ class Collector:
             _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
-        line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
+        line = LineProcesses(
+            workers(config), setup, self._environ, self.telemetry, config.line.timeout, trace_timeout(config)
+        )
         self._parts.push_async_callback(line.close)
         await line.start()
         return line

@@ -119,6 +119,10 @@ class LineSection(Section):
     timeout: PositiveDuration = 60.0
     """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
     trace by trace; a trace over which it hangs alone is set aside, and its results say so."""
+    trace_timeout: PositiveDuration = 20.0
+    """How long one trace may be read and scored, half of timeout at most; two seconds more for each megabyte. Then what
+    was scored by then stays, and its other results say which metric took the time. It holds for evaluate and for runs,
+    too."""
 
 
 class StoreSection(Section):

@@ -12,6 +12,7 @@ from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSecti
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibrated import read, thresholds
+from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
@@ -47,6 +48,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         shares_sessions=shares_sessions,
         listed_attributes=config.store.listed_attributes,
         learned=str(learned_folder(config)),
+        trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
 

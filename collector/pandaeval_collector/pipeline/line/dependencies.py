@@ -15,6 +15,7 @@ from itertools import islice
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
 from pandaeval_collector.pipeline.line.revisions import taken_back
@@ -242,7 +243,11 @@ class Dependencies:
             unit = filing.run.unit.with_evidence(reading.evidence)
         else:
             unit = unit_again(member, reading.stretch.session_id, reading.evidence)
-        results = rule.results(reading, unit, None if filing is None else filing.run)
+        run, seconds = None if filing is None else filing.run, self._evaluator.settings.trace_timeout
+        try:
+            results = LIMIT.run(seconds, rule.results, reading, unit, run)
+        except OverTimeError:
+            results = self._evaluator.set_aside(unit, LIMIT.reason, Why.TIMEOUT, [rule.metric])
         if results is None:
             return []
         member.facts.evidence = {**(member.facts.evidence or {}), name: reading.evidence}

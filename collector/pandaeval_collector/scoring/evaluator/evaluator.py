@@ -20,6 +20,7 @@ from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import (
@@ -145,26 +146,35 @@ class Evaluator:
         results: list[Result] = []
         refused = refusal(trace, self.settings)
         spent = CPU.measure()
-        for index in range(len(trace.turns)):
-            found = []
-            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
-            for metric in coded if refused is None else ():
-                if score_by_code(metric, bare) is not None:
-                    found.append(metric)
-                spent.count(metric.key)
-            if not found and not self._turn:
-                continue
-            view = turn_view(trace, index)
-            for metric in self._turn:
-                threshold, origin = self._preparation.of(metric)
-                started = time.perf_counter()
-                said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
-                if said is not None:
-                    results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
-                spent.count(metric.key)
-            for metric in found:
-                results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
-                spent.count(metric.key)
+        bare = None
+        try:
+            for index in range(len(trace.turns)):
+                found = []
+                bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+                if LIMIT.is_over:
+                    raise OverTimeError
+                for metric in coded if refused is None else ():
+                    if score_by_code(metric, bare) is not None:
+                        found.append(metric)
+                    spent.count(metric.key)
+                if not found and not self._turn:
+                    continue
+                view = turn_view(trace, index)
+                for metric in self._turn:
+                    threshold, origin = self._preparation.of(metric)
+                    started = time.perf_counter()
+                    said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
+                    if said is not None:
+                        results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
+                    spent.count(metric.key)
+                for metric in found:
+                    results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
+                    spent.count(metric.key)
+        except OverTimeError:  # the turns before it keep their results
+            unit = turn_unit(bare or TurnView(trace))
+            done = {result.metric for result in results if result.unit.id == unit.id}
+            for metric in (each for each in (*self._turn, *coded) if each.name not in done):
+                results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
         spent.end(trace.trace_id)
         return results
 
@@ -191,10 +201,12 @@ class Evaluator:
                 found[at] = replace(each, finding=blamed)
         return found + told
 
-    def set_aside(self, unit: Unit, reason: str) -> list[Result]:
-        """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
-        finding = Unscored(Why.METRIC_ERROR, reason)
-        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in self._trace])
+    def set_aside(
+        self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
+    ) -> list[Result]:
+        """Returns unscored results of ``metrics``, if not given of all that look at one trace alone."""
+        asked = self._trace if metrics is None else metrics
+        return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in asked])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
+from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
@@ -93,6 +94,8 @@ class EvaluatorSettings:
     """``None``: judged metrics are switched off."""
     learning: bool = False
     """Whether models may be learned from labels of these runs: then the course of each run is counted."""
+    trace_timeout: float = TRACE_SECONDS
+    """How many seconds one trace may take, beside what its bytes take."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
 
