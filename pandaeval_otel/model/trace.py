@@ -96,6 +96,8 @@ class Trace:
     ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
     responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose
     spans name a session has at most the last response, and continues none.
+
+    ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
     """
 
     trace_id: str
@@ -131,6 +133,7 @@ class Trace:
     response_id: str = ""
     responses: tuple[str, ...] = ()
     continues: str = ""
+    blocked: tuple[str, str] | None = None
 
     @property
     def status(self) -> str:

@@ -9,6 +9,7 @@ from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.model.raw import RawLog
+from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
@@ -44,7 +45,10 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
-    return trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    if trace.error is not None or not trace.output:
+        trace.blocked = blocked_by(evidence.spans, evidence.logs, spans)
+    return trace
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:

@@ -11,7 +11,7 @@ import numpy as np
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.rules.course import asks_again, course
-from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by
 from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
@@ -123,7 +123,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         responses=trace.responses,
         continues=trace.continues,
         pending=trace.ends_in_tool_call,
-        done=changed_by(trace) if trace.tool_calls else (),
+        done=(*changed_by(trace), *answered_by(trace)) if trace.tool_calls else (),
         turns=0 if trace.is_step else max(1, len(trace.turns)),
         judged=is_judged,
         rootless=not trace.complete,
@@ -220,6 +220,7 @@ def summary(member: Member) -> TraceSummary:
             signal.get("said", ""),
             signal.get("lost", ""),
             signal.get("older", False),
+            signal.get("open", ""),
         )
         for name, signal in facts.signals.items()
     }

@@ -207,6 +207,11 @@ class Evaluator:
         return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
 
     @property
+    def explaining(self) -> frozenset[str]:
+        """The names of the metrics that explain failures."""
+        return frozenset(metric.name for metric in self._explaining)
+
+    @property
     def read_again(self) -> frozenset[str]:
         """The names of the metrics that use what the earlier traces of a session held."""
         return frozenset(metric.name for metric in self._unsettled)
