@@ -98,6 +98,7 @@ class Trace:
     spans name a session has at most the last response, and continues none.
 
     ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
+    ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
     """
 
     trace_id: str
@@ -134,6 +135,12 @@ class Trace:
     responses: tuple[str, ...] = ()
     continues: str = ""
     blocked: tuple[str, str] | None = None
+    utility: str = ""
+
+    @property
+    def failure(self) -> str | None:
+        """The error of a run that failed; none where a guardrail stopped it on purpose."""
+        return self.error if self.blocked is None else None
 
     @property
     def status(self) -> str:

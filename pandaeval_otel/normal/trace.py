@@ -18,12 +18,15 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.normal.utility import utility_of
 from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
+_FEW = 3
+"""Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -117,6 +120,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
+        utility=_utility(tree, models, session),
     )
 
 
@@ -145,6 +149,14 @@ def _evaluations(tree: Tree) -> set[str]:
             ):
                 found.update(inner.span_id for inner in whole)
     return found if len(found) < len(tree.spans) else set()
+
+
+def _utility(tree: Tree, models: Sequence[Span], session: str | None) -> str:
+    """Returns what a trace of nothing but model calls is for, if that is no part of a conversation."""
+    if not models or len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
+        return ""
+    kinds = {utility_of(span, in_session=session is not None) for span in models}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
