@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import wraps
+from itertools import islice
 from typing import TypeVar
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
 from pandaeval_collector.analysis.rules._failures import failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, ToolCall, Trace
+
+_NAMED, _MOST_NAMED = 120, 16
+"""Characters of a call's name, and how many such names a trace leaves for its session."""
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
 _Found = TypeVar("_Found")
@@ -93,6 +98,21 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
+
+
+def name_of(call: ToolCall) -> str:
+    """Returns the name by which a later trace of the session is known to answer a call that this one left open."""
+    what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
+    return f"{call.name}({what})"[:_NAMED]
+
+
+def answered_by(trace: Trace) -> tuple[str, ...]:
+    """Returns the names (:func:`name_of`) of the first calls that are answered here and that another trace asked
+    for."""
+    models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
+    asked = {request.id for output in models for message in output for request in message.tool_requests}
+    calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
+    return tuple(dict.fromkeys(name_of(call) for call in islice(calls, _MOST_NAMED)))
 
 
 def was_to_change(trace: Trace, call: ToolCall) -> bool:

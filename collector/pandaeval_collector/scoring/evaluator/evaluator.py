@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import Origin, Result, Unit, conclude
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
@@ -47,6 +47,9 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn
+
+RESPONSE = "trace.response"
+"""The metric that says of a trace beside the conversation what it is."""
 
 
 class Evaluator:
@@ -122,6 +125,9 @@ class Evaluator:
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
         """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
         whether a judge is asked about the trace."""
+        if trace.utility:
+            what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
+            return self.said_of(RESPONSE, unit, Assumed(what, {"utility": trace.utility}))
         found = self.trace(trace, texts, unit)
         found += self.turns(trace, is_judged)
         return self.explained(trace, unit, found)
@@ -219,6 +225,11 @@ class Evaluator:
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
         return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
+
+    @property
+    def explaining(self) -> frozenset[str]:
+        """The names of the metrics that explain failures."""
+        return frozenset(metric.name for metric in self._explaining)
 
     @property
     def read_again(self) -> frozenset[str]:
