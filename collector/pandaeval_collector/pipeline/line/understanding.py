@@ -117,11 +117,13 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Returns a copy for another process: with the spans only where they are read again with the session."""
+        """Returns a copy for another process: with the spans only where they are read again with the session
+        or may explain a failure."""
         if self.run is None:
             return self
         run = self.run
-        trace = run.trace if run.member.facts.unsettled else None
+        is_read = run.member.facts.unsettled or any(result.success is False for result in run.results)
+        trace = run.trace if is_read else None
         return Understood(self.digest, replace(run, trace=trace, member=replace(run.member, _unpacked=None)))
 
 

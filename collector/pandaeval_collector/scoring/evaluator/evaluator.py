@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import EXCUSED, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -184,28 +184,45 @@ class Evaluator:
         spent.end(trace.trace_id)
         return results
 
-    def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
+    def explained(
+        self,
+        trace: Trace,
+        unit: Unit,
+        results: Sequence[Result],
+        *,
+        stand: Iterable[tuple[str, str, Sequence[str]]] = (),
+        with_session: bool = False,
+    ) -> list[Result]:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
-        also name. Results that other traces of the session may change are not explained."""
-        found = [*results]
+        also name. ``with_session``: they were read with the other traces of the session; else those that these may
+        change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
+        found = [each for each in results if each.metric not in self.explaining]
         failing = [each for each in found if each.success is False]
-        if not self._explaining or not failing or trace.is_step:
-            return found
-        if trace.session_id is not None or trace.continues or trace.responses:
-            may_change = {metric.name for metric in self._unsettled}
-            failing = [each for each in failing if each.metric not in may_change]
-            if not failing:
-                return found
-        named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
-        evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
-        of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
-        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
+        if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
+            failing = [each for each in failing if each.metric not in self.read_again]
+        told = self.blamed(trace, unit, [*stand, *((each.id, each.metric, _spans_of(each)) for each in failing)])
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:
                 blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
                 found[at] = replace(each, finding=blamed)
         return found + told
+
+    def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        known = sorted(each for each in failing if each[2])
+        if not self._explaining or not known or trace.is_step:
+            return []
+        named: dict[str, list[str]] = {}
+        for _, metric, span_ids in known:
+            named.setdefault(metric, []).extend(span_ids)
+        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
+        return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
+
+    @property
+    def explaining(self) -> frozenset[str]:
+        """The names of the metrics that explain failures."""
+        return frozenset(metric.name for metric in self._explaining)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
@@ -282,10 +299,12 @@ class Evaluator:
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
-        what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
-        the metric counts by its failures only."""
+        what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
+        excused, and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
-        if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
+        if not isinstance(finding, Score) or finding.label == EXCUSED:
+            return None
+        if result.success and result.metric in self._only_failures:
             return None
         if mode == "raw":
             return finding.value
@@ -324,3 +343,7 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
+
+
+def _spans_of(result: Result) -> tuple[str, ...]:
+    return result.finding.span_ids if isinstance(result.finding, Score) else ()
