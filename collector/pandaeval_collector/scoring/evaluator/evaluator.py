@@ -219,11 +219,6 @@ class Evaluator:
         evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
         return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
 
-    @property
-    def explaining(self) -> frozenset[str]:
-        """The names of the metrics that explain failures."""
-        return frozenset(metric.name for metric in self._explaining)
-
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
     ) -> list[Result]:
