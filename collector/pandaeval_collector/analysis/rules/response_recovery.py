@@ -74,23 +74,27 @@ def lost_at(trace: Trace) -> list[int]:
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-
-    def makes_up(at: int, later: int) -> bool:
-        """Returns whether a success that stands behind a failure came after it, not at the same moment."""
-        one, other = calls[at], calls[later]
-        if one.name == other.name or other.start_ns > one.start_ns:
-            return True
-        return starts.get(other.span_id) == other.start_ns == one.start_ns  # told of by one model's input, in order
-
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
-    return [
-        at
-        for place, at in enumerate(changing)
-        if wrong[at]
-        and not any(not wrong[later] and makes_up(at, later) for later in changing[place + 1 :])
-        and not (calls[at].has_arguments and (calls[at].name, spelled[at]) in succeeded)
-    ]
+    lost: list[int] = []
+    # Of the successes behind a failure: their tools, the last one's time, and times of those that a model's input told.
+    tools: set[str] = set()
+    latest, told = -1, set[int]()
+    for at in reversed(changing):
+        call = calls[at]
+        if not wrong[at]:
+            tools.add(call.name)
+            latest = max(latest, call.start_ns)
+            if starts.get(call.span_id) == call.start_ns:
+                told.add(call.start_ns)
+        elif not (
+            call.name in tools
+            or latest > call.start_ns
+            or call.start_ns in told
+            or (call.has_arguments and (call.name, spelled[at]) in succeeded)
+        ):
+            lost.append(at)
+    return lost[::-1]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
