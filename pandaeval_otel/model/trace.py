@@ -96,6 +96,9 @@ class Trace:
     ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
     responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose
     spans name a session has at most the last response, and continues none.
+
+    ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
+    ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
     """
 
     trace_id: str
@@ -131,6 +134,13 @@ class Trace:
     response_id: str = ""
     responses: tuple[str, ...] = ()
     continues: str = ""
+    blocked: tuple[str, str] | None = None
+    utility: str = ""
+
+    @property
+    def failure(self) -> str | None:
+        """The error of a run that failed; none where a guardrail stopped it on purpose."""
+        return self.error if self.blocked is None else None
 
     @property
     def status(self) -> str:

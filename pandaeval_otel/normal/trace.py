@@ -9,6 +9,7 @@ from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.model.raw import RawLog
+from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
@@ -17,12 +18,15 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.normal.utility import utility_of
 from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
+_FEW = 3
+"""Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -44,7 +48,10 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
-    return trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    if trace.error is not None or not trace.output:
+        trace.blocked = blocked_by(evidence.spans, evidence.logs, spans)
+    return trace
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
@@ -113,6 +120,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
+        utility=_utility(tree, models, session),
     )
 
 
@@ -141,6 +149,14 @@ def _evaluations(tree: Tree) -> set[str]:
             ):
                 found.update(inner.span_id for inner in whole)
     return found if len(found) < len(tree.spans) else set()
+
+
+def _utility(tree: Tree, models: Sequence[Span], session: str | None) -> str:
+    """Returns what a trace of nothing but model calls is for, if that is no part of a conversation."""
+    if not models or len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
+        return ""
+    kinds = {utility_of(span, in_session=session is not None) for span in models}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tests.golden.conformance_deviations import Excuse, excuse
 from tests.golden.conformance_facts import FACTS, Verdict
-from tests.golden.conformance_truth import OWN, REPO, Capture
+from tests.golden.conformance_truth import EMITTERS, OWN, REPO, Capture
 
 PAGE = REPO / "docs" / "dialects.md"
 
@@ -87,11 +87,13 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "strands_legacy": ("strands-agents 1.10.0", "its own"),
     "traceloop_sdk": ("openai 3.54.0", "traceloop-sdk 0.62.4"),
     "vercel_ai": ("Vercel ai 6.0.326", "its own"),
+    "vercel_ai_7": ("Vercel ai 7.0.173", "@ai-sdk/otel 1.0.173"),
 }
 """Framework and telemetry of each set."""
 
 COMMITTED = {
     "adk": "adk_content",
+    "crewai_openinference": "crewai_oi",
     "langgraph_openinference": "langgraph_oi",
     "langgraph_openllmetry": "langgraph_tl",
     "openai_agents_openinference": "openai_agents_oi",
@@ -146,7 +148,8 @@ def write(found: Sequence[Result], page: Path = PAGE) -> None:
 
 def described(capture: Capture) -> tuple[str, str]:
     """Framework and telemetry."""
-    return RECORDED[COMMITTED.get(capture.set, capture.set) if OWN in capture.path.parents else capture.set]
+    own = not {OWN, EMITTERS}.isdisjoint(capture.path.parents)
+    return RECORDED[COMMITTED.get(capture.set, capture.set) if own else capture.set]
 
 
 def mark(verdicts: Sequence[Verdict]) -> str:

@@ -17,7 +17,8 @@ from tests.support.script import Fault, Reply
 REPO = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).parent / "captures"
 SHARED = REPO.parent / "shared" / "captures"
-ROOTS = {"committed": OWN, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
+EMITTERS = OWN.with_name("emitters")
+ROOTS = {"committed": OWN, "emitters": EMITTERS, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
 """Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
@@ -88,7 +89,7 @@ class Capture:
 def captures(root: Path) -> list[Capture]:
     """All captures below ``root``, by set and scenario; those whose truth is unknown are left out."""
     found = []
-    for path in sorted(root.glob("*/*.otlp.jsonl")):
+    for path in sorted(root.glob("*/*.otlp.jsonl*")):
         name, scenario = path.parent.name, path.name.partition(".")[0]
         truth = _ferry_truth(root, name, scenario) if (root / "GROUND_TRUTH.json").exists() else _own_truth(scenario)
         if truth is not None:

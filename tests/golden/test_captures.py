@@ -11,13 +11,15 @@ import pytest
 
 from tests.golden.otlp_json import attribute, log_records, requests, resource_attributes, spans
 from tests.lab.rig.demo_scenarios import DEMO
-from tests.lab.rig.environment import frameworks
+from tests.lab.rig.environment import emitters, frameworks
+from tests.lab.rig.run import PIN, name_of
 from tests.lab.rig.scenarios import SCENARIOS
 from tests.lab.rig.scrub import is_private
 from tests.support.script import Reply
 
 FOLDER = Path(__file__).parent / "captures"
 CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
+PACKED = FOLDER.with_name("emitters")
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_lab" / "cli" / "_recordings"
 PATHS = re.compile(
     r"(?<![\w.:/])/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)/|file://|[A-Z]:\\\\+Users|\.pyenv"
@@ -28,7 +30,16 @@ HOST_KEYS = re.compile(r'"(?:host\.\w+|net\.host\.name|process\.\w+|thread\.name
 def texts() -> list[object]:
     """Every recording that is shipped or tested with, as pytest parameters."""
     named = [(f"{path.parent.name}/{path.name.partition('.')[0]}", path.read_text()) for path in CAPTURES]
-    return [pytest.param(text, id=name) for name, text in [*named, ("demo", demo_text())]]
+    packed = [(f"{path.parent.name}/{path.name.partition('.')[0]}", unpacked(path)) for path in packed_captures()]
+    return [pytest.param(text, id=name) for name, text in [*named, *packed, ("demo", demo_text())]]
+
+
+def packed_captures() -> list[Path]:
+    return sorted(PACKED.glob("*/*.otlp.jsonl.xz"))
+
+
+def unpacked(path: Path) -> str:
+    return lzma.decompress(path.read_bytes()).decode()
 
 
 def demo_text() -> str:
@@ -82,6 +93,18 @@ def test_every_set_is_captured_with_its_versions() -> None:
             package, _, version = requirement.rpartition("@" if entry.on_node else "==")
             assert versions[name][package.partition("[")[0]] == version
     assert sum(path.stat().st_size for path in CAPTURES) < 4_000_000
+
+
+def test_every_emitter_is_captured_with_its_versions_and_its_day() -> None:
+    sets = emitters()
+    versions = json.loads((PACKED / "VERSIONS.json").read_text())
+    captured = {name: {p.name.partition(".")[0] for p in packed_captures() if p.parent.name == name} for name in sets}
+    assert captured == {name: set(SCENARIOS) - set(entry.skip) for name, entry in sets.items()}
+    for name, entry in sets.items():
+        pins = {name_of(requirement): PIN.search(requirement) for requirement in entry.requirements}
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", versions[name].pop("day"))
+        assert versions[name] == {key: pin and pin.group().lstrip("=@") for key, pin in pins.items()}
+    assert sum(path.stat().st_size for path in packed_captures()) < 200_000
 
 
 def test_the_demo_holds_the_sessions_that_it_promises() -> None:

@@ -65,6 +65,13 @@ class Conversation:
         """Hex digest of all that is said; equal conversations have equal digests in every process."""
         return hashlib.sha256(repr((self.model, self.messages, self.tools)).encode()).hexdigest()
 
+    def offered(self, name: str) -> str:
+        """The tool of that name as this request offers it: clients of MCP servers put the server's name before it."""
+        longer = [
+            tool for tool in self.tools if tool.endswith(name) and not tool[-len(name) - 1 : -len(name)].isalnum()
+        ]
+        return name if name in self.tools or len(longer) != 1 else longer[0]
+
     def input_tokens(self) -> int:
         """A made-up but stable count: about four characters per token, four tokens per message."""
         return sum(len(m.text) // 4 + 4 for m in self.messages) + 12 * len(self.tools)

@@ -87,7 +87,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     fields = _failing(failed, what, reason, shows_failed) if failed else _name(what, passed)
     lowest = None if lowest is None else round(lowest, _DIGITS)
     step = worst.finding.metadata.get("blame")
-    named = [*_named(worst), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])] if failed else []
+    named = [*([str(step.get("span_id"))] if isinstance(step, Mapping) else []), *_named(worst)] if failed else []
     blamed = next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
     return Glance(attributes, fields, lowest, [each.metric for each in results if each.success is False], blamed)
 

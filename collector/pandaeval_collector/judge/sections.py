@@ -182,6 +182,8 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     blocks += ["\n".join(lines)] if lines else []
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
+    if trace.blocked is not None:
+        blocks.append(f"a guardrail stopped the run on purpose: {elided(one_line(trace.blocked[0]), limits.text)}")
     if trace.error is not None:
         blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
     return blocks

@@ -32,7 +32,8 @@ def evaluator(config: Config, learning: bool = False) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    if config.kafka.brokers is not None and config.kafka.sessions == "none":  # others may hold traces of a session
+    shares_sessions = config.kafka.brokers is None or config.kafka.sessions != "none"
+    if not shares_sessions:  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
@@ -44,6 +45,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         score_fragments=config.close.score_fragments,
         score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
+        shares_sessions=shares_sessions,
         listed_attributes=config.store.listed_attributes,
         learned=str(learned_folder(config)),
         trace_timeout=trace_timeout(config),

@@ -74,12 +74,14 @@ class Texts:
 
 @dataclass(slots=True)
 class EarlierOutput:
-    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there."""
+    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there;
+    ``asked``: the content words of the question."""
 
     trace_id: str
     index: int
     embedding: Vector
     tokens: frozenset[str]
+    asked: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -88,9 +90,10 @@ class TraceContext:
     first, for metrics that read ``answers``; empty for the others. Those with it see the trace without its spans and
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
-    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
-    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
-    spans that failing results name, by metric, for metrics with ``explains``."""
+    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said;
+    ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``learned``: what
+    was learned from labels of this agent, for metrics with ``learned``. ``failing``: the spans that failing results
+    name, by metric, for metrics with ``explains``."""
 
     texts: Texts
     threshold: float
@@ -98,6 +101,8 @@ class TraceContext:
     end_tokens: tuple[str, ...] = ()
     before: Before | None = None
     asked_again: bool = False
+    asked: frozenset[str] = frozenset()
+    changed: bool = False
     learned: LearnedModel | None = None
     failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -113,7 +118,8 @@ class TurnContext:
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
     ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
-    whose failure it is about; ``older``: it is about an older revision, as no judge was asked about this one yet."""
+    whose failure it is about; ``open``: the call that it left without an answer; ``older``: it is about an older
+    revision, as no judge was asked about this one yet."""
 
     outcome: str
     value: float | None = None
@@ -121,12 +127,14 @@ class SessionSignal:
     said: str = ""
     lost: str = ""
     older: bool = False
+    open: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
-    ``signals``: by the name of the metric; ``done``: the tools that change something, and did; ``course``: how it went,
+    ``signals``: by the name of the metric; ``done``: the tools that change something, and did, and the
+    calls of other traces that it answers; ``course``: how it went,
     ``None`` where nothing had been learned when it was decided."""
 
     trace_id: str
@@ -223,7 +231,8 @@ Threshold = float | Callable[[Bands | None], float]
 class SessionReads:
     """Which other traces of its session a metric of level trace reads. Whenever one of them changes, it is evaluated
     anew. ``earlier``: so many before it. ``answers``: of these, the newest in which the same agent had answered before
-    the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure."""
+    the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure or answer a
+    call."""
 
     earlier: int = 0
     later: int = 0

@@ -18,7 +18,7 @@ from typing import Any
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.listed import Wanted, conditions
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 _ENDED = "('done', 'cancelled')"
 MOST_WAITING = 100
@@ -95,7 +95,7 @@ class RunBatch:
     beside: Sequence[tuple[int, int]] = ()
 
 
-class RunTable(Table):
+class RunTable(StoreTable):
     """The runs of one store."""
 
     # -- asked for -----------------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ class ScheduleRow:
 _SCHEDULE = ", ".join(ScheduleRow.__dataclass_fields__)
 
 
-class Schedules(Table):
+class Schedules(StoreTable):
     """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
 
     def all(self) -> list[ScheduleRow]:

@@ -61,6 +61,13 @@ class SessionPlaces:
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
 
         again = self._compare(stretches(), batch, changes)
+        explaining = self._evaluator.explaining
+        for filing in batch.values():
+            is_failing = any(each.success is False or each.metric in explaining for each in filing.results)
+            if filing.run.trace is not None and is_failing:
+                filing.results = self._evaluator.explained(
+                    filing.run.trace, filing.run.unit, filing.results, with_session=True
+                )
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:
@@ -127,7 +134,7 @@ class SessionPlaces:
             if old is not None and old.session_id != (unit.session_id or ("" if is_waiting else None)):
                 left.add(old.session_id)
                 changes.moved.append(old.trace_id)
-            if unit.session_id is not None:
+            if unit.session_id is not None and not run.member.facts.utility:
                 added.setdefault(unit.session_id, []).append(self.member(run, places))
             if is_waiting:
                 changes.session_traces.append(to_row(self.member(run, places), ""))

@@ -117,11 +117,13 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """Returns a copy for another process: with the spans only where they are read again with the session."""
+        """Returns a copy for another process: with the spans only where they are read again with the session
+        or may explain a failure."""
         if self.run is None:
             return self
         run = self.run
-        trace = run.trace if run.member.facts.unsettled else None
+        is_read = run.member.facts.unsettled or any(result.success is False for result in run.results)
+        trace = run.trace if is_read else None
         return Understood(self.digest, replace(run, trace=trace, member=replace(run.member, _unpacked=None)))
 
 
@@ -199,9 +201,9 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
             lacking=lacking(trace),
-            error=trace.error,
+            error=trace.failure,
         )
-        if built.is_judged and not trace.is_step:
+        if built.is_judged and not (trace.is_step or trace.utility):
             with contextlib.suppress(OverTimeError):  # what is asked by then is asked
                 self._add_questions(trace, run)
         return Understood(built.digest, run)
@@ -213,7 +215,9 @@ class Understanding:
         if judge is None:
             return
         run.is_judged = True
-        run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        run.suspicious = suspicious = trace.failure is not None or any(
+            result.success is False for result in run.results
+        )
         found, questions = self._evaluator.judged(trace, suspicious)
         run.results.extend(found)
         of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)

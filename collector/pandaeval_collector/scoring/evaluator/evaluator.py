@@ -18,8 +18,8 @@ from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import Origin, Result, Unit, conclude
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.result import EXCUSED, Origin, Result, Unit, conclude
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
@@ -47,6 +47,9 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn
+
+RESPONSE = "trace.response"
+"""The metric that says of a trace beside the conversation what it is."""
 
 
 class Evaluator:
@@ -77,13 +80,15 @@ class Evaluator:
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
+        shared = self.settings.shares_sessions
+        traces = [m for m in metrics if m.level == "trace"]
         self.dependent = sorted(
-            ((m, m.reads) for m in metrics if m.level == "trace" and m.reads is not None),
+            ((m, m.reads) for m in traces if m.reads is not None and (shared or m.needs_session)),
             key=lambda each: (each[1].later, not each[1].answers),
         )
         """The metrics that read other traces of the session, and which: those that compare answers first, those that
         read later traces last."""
-        self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
+        self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
         self._models = LearnedModels(self.settings.learned)
@@ -120,6 +125,9 @@ class Evaluator:
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
         """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
         whether a judge is asked about the trace."""
+        if trace.utility:
+            what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
+            return self.said_of(RESPONSE, unit, Assumed(what, {"utility": trace.utility}))
         found = self.trace(trace, texts, unit)
         found += self.turns(trace, is_judged)
         return self.explained(trace, unit, found)
@@ -176,28 +184,40 @@ class Evaluator:
         spent.end(trace.trace_id)
         return results
 
-    def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
+    def explained(
+        self,
+        trace: Trace,
+        unit: Unit,
+        results: Sequence[Result],
+        *,
+        stand: Iterable[tuple[str, str, Sequence[str]]] = (),
+        with_session: bool = False,
+    ) -> list[Result]:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
-        also name. Results that other traces of the session may change are not explained."""
-        found = [*results]
+        also name. ``with_session``: they were read with the other traces of the session; else those that these may
+        change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
+        found = [each for each in results if each.metric not in self.explaining]
         failing = [each for each in found if each.success is False]
-        if not self._explaining or not failing or trace.is_step:
-            return found
-        if trace.session_id is not None or trace.continues or trace.responses:
-            may_change = {metric.name for metric in self._unsettled}
-            failing = [each for each in failing if each.metric not in may_change]
-            if not failing:
-                return found
-        named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
-        evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
-        of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
-        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
+        if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
+            failing = [each for each in failing if each.metric not in self.read_again]
+        told = self.blamed(trace, unit, [*stand, *((each.id, each.metric, _spans_of(each)) for each in failing)])
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:
                 blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
                 found[at] = replace(each, finding=blamed)
         return found + told
+
+    def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        known = sorted(each for each in failing if each[2])
+        if not self._explaining or not known or trace.is_step:
+            return []
+        named: dict[str, list[str]] = {}
+        for _, metric, span_ids in known:
+            named.setdefault(metric, []).extend(span_ids)
+        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
+        return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
@@ -217,6 +237,11 @@ class Evaluator:
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
         return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
+
+    @property
+    def explaining(self) -> frozenset[str]:
+        """The names of the metrics that explain failures."""
+        return frozenset(metric.name for metric in self._explaining)
 
     @property
     def read_again(self) -> frozenset[str]:
@@ -269,10 +294,12 @@ class Evaluator:
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
-        what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
-        the metric counts by its failures only."""
+        what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
+        excused, and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
-        if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
+        if not isinstance(finding, Score) or finding.label == EXCUSED:
+            return None
+        if result.success and result.metric in self._only_failures:
             return None
         if mode == "raw":
             return finding.value
@@ -311,3 +338,7 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
+
+
+def _spans_of(result: Result) -> tuple[str, ...]:
+    return result.finding.span_ids if isinstance(result.finding, Score) else ()

@@ -85,6 +85,9 @@ class EvaluatorSettings:
     score_fragments: bool = False
     score_rootless: bool = True
     modules: tuple[str, ...] = ()
+    shares_sessions: bool = True
+    """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
+    not rest on which of the others happen to be there. Answers are compared as far as they are."""
     listed_attributes: tuple[str, ...] = ()
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import (
     EarlierOutput,
     SessionContext,
@@ -26,6 +28,8 @@ from pandaeval_collector.scoring.metrics.trace.coherence import METRIC as COHERE
 from pandaeval_collector.scoring.metrics.trace.loop_detection import METRIC as LOOP
 from pandaeval_collector.scoring.metrics.trace.response import METRIC as RESPONSE
 from pandaeval_otel.model import Trace, Trigger, Turn
+from support.embedder import WordEmbedder
+from support.results import CODE, result
 
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
 ASKED = "Which museums in Bergen open for families on Sunday mornings?"
@@ -169,29 +173,63 @@ class TestLoopDetection:
         assert [each["trace_index"] for each in comparisons] == [4, 6], "oldest first, by position in the session"
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
-    def test_new_values_in_the_same_words_are_no_loop(self) -> None:
-        earlier = EarlierOutput(
-            "c" * 32, 0, VECTORS["answer"], content_tokens("The total of your booking is 329 dollars")
-        )
-        again = trace(Turn("question", "answer"))
-        texts = Texts(VECTORS, (), "tiny", BANDS)
-        for said, excuse in (("299", "it brings new values: 299"), ("329", None)):
-            texts.know(
-                "answer", texts.direction("answer"), content_tokens(f"The total of your booking is {said} dollars")
-            )
-            found = LOOP.evaluate(again, TraceContext(texts, 0.5, (earlier,)))
-            assert isinstance(found, Score)
-            assert found.metadata.get("excused") == excuse
-            assert found.value == pytest.approx(0.5 if excuse else 0.0, abs=1e-9)
-            assert found.metadata["max_hybrid"] > 0.5, "what the source would say"
-
-    def test_what_the_user_asked_to_hear_again_is_no_loop(self) -> None:
-        texts = Texts(VECTORS, (), "tiny", BANDS)
-        context = TraceContext(texts, 0.5, (self.before("answer", 6),), asked_again=True)
-        found = LOOP.evaluate(trace(Turn("question", "answer")), context)
+    def again(self, said: str, earlier: str, **context: Any) -> Score:
+        """The same vector as before, in the words that are given."""
+        texts = Texts({"answer": VECTORS["answer"], said: VECTORS["answer"]}, (), "tiny", BANDS)
+        asked = context.pop("asked_then", frozenset())
+        before = EarlierOutput("c" * 32, 0, VECTORS["answer"], content_tokens(earlier), asked)
+        found = LOOP.evaluate(trace(Turn("question", said)), TraceContext(texts, 0.5, (before,), **context))
         assert isinstance(found, Score)
-        assert (found.value, found.metadata["excused"]) == (0.5, "the user asked for it again")
-        assert found.reason.startswith("in the words of the answer of trace 7 of the session, but the user asked")
+        assert found.value == pytest.approx(1.0 - found.metadata["max_hybrid"], abs=1e-9), "to the letter, always"
+        return found
+
+    SUMMARY = "Your booking: ferry to Oslo on deck three for the family with one car. The total is 329 dollars."
+
+    @pytest.mark.parametrize(
+        ("said", "excuse"),
+        [
+            (SUMMARY.replace("329", "299"), "it brings new values: 299"),
+            (SUMMARY.replace("Your booking:", "Your booking QKRMZP is made:"), "it brings new values: qkrmzp"),
+            (SUMMARY, None),
+        ],
+    )
+    def test_new_values_in_the_same_words_are_no_loop(self, said: str, excuse: str | None) -> None:
+        found = self.again(said, self.SUMMARY)
+        assert found.metadata.get("excused") == excuse
+        assert (found.label, found.failed) == (("excused", False) if excuse else (None, True))
+
+    @pytest.mark.parametrize(
+        ("context", "excuse"),
+        [
+            ({"asked_again": True}, "the user asked for it again"),
+            ({"changed": True}, "it tells of work that was done since"),
+            (
+                {
+                    "asked": content_tokens("Where is my parcel P7?"),
+                    "asked_then": content_tokens("where's my parcel P7"),
+                },
+                "the question is the same",
+            ),
+        ],
+    )
+    def test_what_code_knows_to_be_no_loop(self, context: dict[str, Any], excuse: str) -> None:
+        found = self.again(self.SUMMARY, self.SUMMARY, **context)
+        assert (found.label, found.failed, found.metadata["excused"]) == ("excused", False, excuse)
+        assert found.reason.startswith(f"in the words of the answer of trace 1 of the session, but {excuse}")
+
+    def test_the_same_answer_to_another_question_is_one(self) -> None:
+        asked, then = content_tokens("Where is my parcel?"), content_tokens("Can I have a refund?")
+        assert self.again(self.SUMMARY, self.SUMMARY, asked=asked, asked_then=then).failed
+        assert self.again(self.SUMMARY, self.SUMMARY).failed, "nor are two messages without words the same question"
+
+    def test_who_is_still_on_hold_is_told_so_again(self) -> None:
+        said = "Please hold on, I am still checking your parcel."
+        assert self.again(said, said).metadata["excused"] == "the user is still on hold"
+
+    def test_an_excused_result_neither_fails_nor_tells_the_session(self) -> None:
+        told = result("loop_detection", self.again(self.SUMMARY, self.SUMMARY, changed=True), evaluator=CODE)
+        assert (told.outcome, told.success, told.label) == ("scored", None, "excused")
+        assert Evaluator(WordEmbedder()).signal_value(told) is None
 
 
 def summary(crashed: bool = False, done: tuple[str, ...] = (), **signals: SessionSignal) -> TraceSummary:
@@ -217,7 +255,6 @@ class TestResponse:
         ("answer", "facts", "label"),
         [
             ("", {}, "empty_answer"),
-            ("<|endoftext|>", {}, "control_token"),
             (None, {"error": "boom"}, "error"),
             ("answer", {"error": "boom"}, "error"),
         ],

@@ -36,6 +36,8 @@ _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
 _WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
 """A letter, a digit or a sign between two is next to a value (``\\0``), which so is part of a longer one."""
+_APART = re.compile(r"(?<![^\W_])[.,:\-/]|[^\w%°.,:\-/]")
+"""Behind such a sign a value may begin; behind any other it is part of a longer one."""
 _LEAST_DIGITS, _LEAST_LETTERS = 3, 5
 _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
@@ -367,7 +369,8 @@ def _stands(wanted: str, text: str) -> bool:
         end = place + len(wanted)
         if _WITHIN.search(f"{text[max(0, place - 2) : place]}\0{text[end : end + 2]}") is None:
             return True
-        place = text.find(wanted, place + 1)
+        apart = _APART.search(text, place)  # else a value is looked for at every digit of a long number
+        place = -1 if apart is None else text.find(wanted, apart.end())
     return False
 
 

@@ -93,7 +93,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = pairs(trace)
     if not found:
         captured = [turn for turn in trace.turns if turn.assistant is not None]
-        if trace.error is not None or trace.ends_in_tool_call:
+        if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
             return None  # there is no answer, and ``response`` says so
         if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
             return None  # an exchange without a subject
