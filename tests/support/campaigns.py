@@ -68,6 +68,13 @@ def _soaked(lines: Sequence[Line]) -> str:
     return f"{newest['rss_mb']['an_hour']:+.1f} MB/h (aim 2), descriptors {newest['fds']['an_hour']:+.1f}/h"
 
 
+def _soaked_hostile(lines: Sequence[Line]) -> str:
+    newest = lines[-1]
+    front, line = (newest["first_and_last"][name] for name in ("rss_mb", "line_rss_mb"))
+    held = f"front {front[0]:.0f} to {front[1]:.0f} MB, line {line[0]:.0f} to {line[1]:.0f} MB"
+    return f"{newest['told']['hostile: acknowledged']} hostile traces, {held}"
+
+
 def _named(lines: Sequence[Line]) -> str:
     ways: dict[str, int] = {}
     for line in lines:
@@ -245,7 +252,20 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "minutes",
         240,
         count=lambda line: float(line["minutes"]),
+        wanted=lambda line: not line.get("hostile"),
         told=_soaked,
+    ),
+    Campaign(
+        "hours of traffic with a hostile trace a second",
+        "soak.py",
+        "--hours 2 --rate 2 --hostile 1 --seed 7",
+        "--hours 0.05 --rate 2 --hostile 1 --seed 99",
+        "soak-ledger.jsonl",
+        "minutes",
+        120,
+        count=lambda line: float(line["minutes"]),
+        wanted=lambda line: bool(line.get("hostile")),
+        told=_soaked_hostile,
     ),
     Campaign(
         "random hostile traces: CPU time a byte",

@@ -30,15 +30,15 @@ class OverTimeError(BaseException):
 
 
 class TimeLimit:
-    """Limits one call at a time: on the main thread, and on others once :meth:`serve_threads` was called. Elsewhere,
-    and where the system has no such timer, nothing is limited."""
+    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Elsewhere, and where
+    the system has no such timer, nothing is limited."""
 
     def __init__(self) -> None:
         self.reason = ""
         """What the last limited call took too long over; ``""`` if it did not."""
         self.on_step: Callable[[str], None] | None = None
         """Is told of each step."""
-        self._step, self._seconds, self._thread = "", 0.0, 0
+        self._step, self._thread = "", 0
 
     @property
     def is_over(self) -> bool:
@@ -50,28 +50,30 @@ class TimeLimit:
         """The seconds that are left to the call that is under way."""
         return signal.getitimer(signal.ITIMER_REAL)[0] if self._thread else math.inf
 
-    def serve_threads(self) -> None:
-        """Lets calls on other threads be limited, too. On the main thread."""
+    def listen(self) -> None:
+        """Hears the timer from now on, for calls on all threads. On the main thread."""
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._end)
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
         """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
         with what it has by then, again after as many."""
-        is_main = threading.current_thread() is threading.main_thread()
         self.reason = ""
-        if not hasattr(signal, "setitimer") or not (is_main or signal.getsignal(signal.SIGALRM) == self._end):
+        if not hasattr(signal, "setitimer"):
             return work(*arguments)
-        handler = signal.signal(signal.SIGALRM, self._end) if is_main else None
-        self._step, self._seconds, self._thread = "", seconds, threading.get_ident()
-        since, seconds = time.monotonic(), min(seconds, 1e6)
+        handler = None
+        if signal.getsignal(signal.SIGALRM) != self._end:
+            if threading.current_thread() is not threading.main_thread():
+                return work(*arguments)
+            handler = signal.signal(signal.SIGALRM, self._end)
+        self._step, self._thread, since = "", threading.get_ident(), time.monotonic()
         others, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), max(seconds, 1.0))
         try:
             return work(*arguments)
         finally:
             self._thread = 0
             signal.setitimer(signal.ITIMER_REAL, others and max(others - time.monotonic() + since, 1e-3), again)
-            if is_main:
+            if handler is not None:
                 signal.signal(signal.SIGALRM, handler)
 
     def step(self, name: str) -> None:

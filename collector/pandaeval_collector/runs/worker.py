@@ -167,7 +167,7 @@ async def _open(setup: RunSetup, peer: Peer) -> Handlers:
     counting = CountingCaller(usual_answers(live)) if setup.counting else None
     verdicts = SharedVerdicts(live, None if counting else collector.keep)
     scoring = Scoring(setup, evaluator, live, counting or collector, verdicts)
-    LIMIT.serve_threads()
+    LIMIT.listen()
     thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-run")
 
     async def score(_: Any, items: Sequence[tuple[int, int]]) -> Scored:

@@ -28,7 +28,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit  # noqa:
 from support.hostile.random_traces import HostileTraces  # noqa: E402
 from support.ledger import note  # noqa: E402
 
-MOST_US_A_BYTE, SPARE_S = 20.0, 0.5
+MOST_US_A_BYTE, SPARE_S = 20.0, 1.5
 """A trace of a megabyte may take 20 s, about what ``line.trace_timeout`` leaves it."""
 
 

@@ -71,10 +71,10 @@ def test_another_timer_goes_on_afterwards() -> None:
 
 
 @pytest.mark.usefixtures("_own_handler")
-def test_another_thread_is_ended_once_threads_are_served() -> None:
+def test_another_thread_is_ended_once_it_listens() -> None:
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(LIMIT.run, 0.01, lambda: time.sleep(0.05) or 5).result() == 5
-        LIMIT.serve_threads()
+        LIMIT.listen()
         with pytest.raises(OverTimeError):
             thread.submit(LIMIT.run, 0.05, _spin).result(60)
         assert thread.submit(LIMIT.run, 5.0, lambda: 5).result() == 5

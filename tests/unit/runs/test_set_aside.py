@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -136,6 +137,24 @@ def test_a_metric_that_takes_too_long_is_named_and_what_had_ended_stays(files: T
     }
     assert all(each["slow"].outcome == "scored" for each in found.values())
     assert len(found) == len(TRACES) - 1
+
+
+def test_it_is_not_read_again_with_its_session(files: TraceFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which would take as long once more."""
+    assert BAD.session is not None
+    asked: list[str] = []
+
+    def slow(trace: Trace, context: TraceContext) -> Finding:
+        asked.append(trace.trace_id)
+        return _slow(trace, context)
+
+    own = replace(registry()["trace.grounding"], evaluate=slow, unsettled=lambda trace, finding: True)
+    known = {**registry(), "trace.grounding": own}
+    monkeypatch.setattr(evaluator, "registry", lambda _: known)
+    found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3)))))
+    assert str(found[BAD.trace_id.hex()]["grounding"].why) == "timeout"
+    assert asked.count(BAD.trace_id.hex()) == 1
+    assert len(asked) > len(TRACES), "others are read again"
 
 
 def test_a_judge_is_not_asked_about_it(files: TraceFiles, scorer: Evaluator) -> None:

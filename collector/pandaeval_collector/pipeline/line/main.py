@@ -102,6 +102,7 @@ def _of_packed(handler: Callable[..., Decision], packed: bytes, *more: Any) -> D
 def _open(setup: OpensLine, tell: Tell) -> Handlers:
     telemetry = Telemetry()
     server = LineServer(setup.open(telemetry), tell)
+    LIMIT.listen()
 
     def telling(answer: Callable[..., Any], *arguments: Any) -> Any:
         try:

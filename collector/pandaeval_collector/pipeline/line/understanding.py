@@ -184,14 +184,14 @@ class Understanding:
     def _scored(self, built: _Built, texts: Texts) -> Understood:
         trace, unit = built.trace, trace_unit(built.trace)
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
-        if LIMIT.is_over:
+        if late := LIMIT.is_over:
             _log.error("trace %s: %s", trace.trace_id, LIMIT.reason)
         LIMIT.step("what its session needs")
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
         held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
         member = new_member(trace, texts, built.is_judged, held, counts)
-        if keeps:
+        if keeps and not late:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         run = Run(
             unit,
