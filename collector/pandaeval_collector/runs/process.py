@@ -83,7 +83,7 @@ class RunProcess:
         self._calls = Calls(
             "the process of a run", "pandaeval_collector.runs.worker", setup, environ, handlers=handlers
         )
-        self.kill, self._folder = self._calls.kill, setup.folder
+        self._folder = setup.folder
         self._spent = 0, 0, 0.0
 
     async def score(self, items: Sequence[tuple[int, int]]) -> Scored:
@@ -101,6 +101,11 @@ class RunProcess:
         """Returns the calls, tokens and US dollars since the last time that they were asked for."""
         spent, self._spent = self._spent, (0, 0, 0.0)
         return spent
+
+    def end(self) -> None:
+        """Ends the process, also one that is being started, and starts none any more."""
+        self._calls.stop()
+        self._calls.kill()
 
     async def close(self) -> None:
         """Ends the process, and deletes what it wrote."""
