@@ -109,10 +109,18 @@ def asked(span: Span) -> Said:
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
-    """Returns whether a list that was cut has one user message, and but calls and results behind it: what comes later
-    in the list most likely goes on with these."""
-    groups = [*_user_groups(messages)]
-    return len(groups) == 1 and not any(message.role == "assistant" and message.text for message in messages)
+    """Returns whether a list that was cut has one user message, no answer to it, and ends within a result that is
+    longer than all before it: that has most likely just come, and is what made the list too long."""
+    last = messages[-1].parts[0] if messages[-1].parts else None
+    size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
+    before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
+    if size < max(_LONG_RESULT, before) or len([*_user_groups(messages)]) != 1:
+        return False
+    return not any(message.role == "assistant" and message.text for message in messages)
+
+
+_LONG_RESULT = 4000
+"""Characters of a cut result below which the list may have been cut anywhere."""
 
 
 def words_of_user(text: str) -> str:

@@ -316,12 +316,13 @@ def test_what_editors_wrap_around_a_message_is_not_the_users(text: str, words: s
 
 
 def test_a_list_that_was_cut_in_a_result_keeps_the_message_that_has_no_answer_yet() -> None:
-    cut = Message("tool", (ToolResponse(None, "c1"), NOT_CAPTURED))
+    cut, short = (Message("tool", (ToolResponse(text, "c1"), NOT_CAPTURED)) for text in ("y" * 5000, "y" * 50))
     asked, called = user("Why does it fail?"), says(asks(id="c1"))
     spans = Spans()
     spans.llm(None, [asked, called, cut], "It fails.")
     assert turns(Tree(spans())).turns[0].user == "Why does it fail?"
-    for history in ([user("hi"), says("hello"), asked, called, cut], [asked, says("It fails."), called, cut]):
+    answered = [asked, says("It fails."), called, cut]
+    for history in ([user("hi"), says("hello"), asked, called, cut], answered, [asked, called, short]):
         spans = Spans()
         spans.llm(None, history, "It fails.")
         assert turns(Tree(spans())).turns[0].user is None, "a later message may be lost"

@@ -178,7 +178,7 @@ def _known(trace: Trace, call: ToolCall) -> bool:
     if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
         return False
     if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
-        schema = next((tool.parameters for tool in trace.tools if tool.name == call.name), None)
+        schema = tool.parameters if (tool := trace.definition(call)) is not None else None
         return not (isinstance(schema, Mapping) and schema.get("required"))
     return call.has_arguments
 
