@@ -71,7 +71,7 @@ def _requests(calls: Any) -> list[Part]:
 def otel_message(item: dict[str, Any], role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts: list[Part] = []
-    for part in item["parts"]:
+    for part in map(_decoded, item["parts"]):
         parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
@@ -79,6 +79,18 @@ def otel_message(item: dict[str, Any], role: str) -> Message:
         parts = with_members(parts, item, said_by)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
     return Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason)
+
+
+_BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
+
+
+def _decoded(content: Any) -> Any:
+    """Returns the part, or the list of parts, that a text spells as JSON; anything else unchanged."""
+    if type(content) is not str or not content.startswith(('{"type"', '[{"type"')):
+        return content
+    found = parsed(content)
+    parts = found if type(found) is list else [found]
+    return found if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
 
 
 def with_members(parts: list[Part], item: dict[str, Any], role: str) -> list[Part]:
@@ -131,6 +143,7 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     content = item.get("content")
     if content is None:
         content = first(item, ("text", "blocks", "message"))  # blocks: LlamaIndex
+    content = _decoded(content)
     if type(content) is str and role != "tool":
         return [text_part(content)]
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
@@ -167,6 +180,7 @@ Messages = tuple[Message, ...]
 
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
+_SAID = frozenset({"content", "parts", "tool_calls"})
 _MAX_NESTING = 6
 
 
@@ -244,8 +258,21 @@ def _structure(value: Any) -> tuple[Any, bool]:
             # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
     if type(value) is list:
-        return value, False
+        return _spelled_out(value) if value and type(value[-1]) is str else (value, False)
     return (None, False) if hidden(value) or value in ("", {}) else (value, False)
+
+
+def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
+    """Returns a list of texts with the messages that some of them spell as JSON, and whether the last was cut short."""
+    found, cut = [*items], False
+    for at, item in enumerate(items):
+        if type(item) is str and item[:1] == "{":
+            spelled, cut = _structure(item)
+            if type(spelled) is dict and "role" in spelled and not _SAID.isdisjoint(spelled):
+                found[at] = spelled
+            else:
+                cut = False
+    return found, cut
 
 
 def system_text(value: Any) -> str | None:
@@ -288,8 +315,11 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
     if nesting < _MAX_NESTING and "role" not in item:
         for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
-            if isinstance(item.get(key), (list, tuple)):
-                return _messages(item[key], role, nesting + 1)
+            held = item.get(key)
+            held = parsed(held) if type(held) is str and held[:1] == "[" else held
+            if isinstance(held, (list, tuple)):
+                held = _spelled_out(held)[0] if type(held) is list and held and type(held[-1]) is str else held
+                return _messages(held, role, nesting + 1)
         inner = parsed(item["message"]) if "message" in item else None
         if type(inner) is dict:
             return _with_finish(_messages(inner, role, nesting + 1), item)

@@ -137,6 +137,11 @@ class Trace:
     blocked: tuple[str, str] | None = None
     utility: str = ""
 
+    def definition(self, call: ToolCall) -> ToolDefinition | None:
+        """The definition of the tool that was called, as the agent had it that called it; ``None``: not captured."""
+        named = [tool for tool in self.tools if tool.name == call.name]
+        return next((tool for tool in named if call.agent in tool.agents), named[0] if named else None)
+
     @property
     def failure(self) -> str | None:
         """The error of a run that failed; none where a guardrail stopped it on purpose."""

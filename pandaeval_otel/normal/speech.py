@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,12 +88,12 @@ def user_messages(messages: Sequence[Message]) -> list[str]:
 
 def asked(span: Span) -> Said:
     """Returns what the user says last in a span's input."""
-    if span.input is None or is_cut(span.input):
+    if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
         return Said("")
     if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
-        return Said(text)
+        return Said(words_of_user(text))
     group = next(_user_groups(span.input[::-1]), None)
     if group is None:
         return NOTHING
@@ -103,7 +104,58 @@ def asked(span: Span) -> Said:
         and any(message.role != "system" and message not in group for message in span.input)
     ):
         return NOTHING
-    return _worded([part for message in reversed(group) for part in message.parts])
+    said = _worded([part for message in reversed(group) for part in message.parts])
+    return said if said.text is None else Said(words_of_user(said.text), said.media_only)
+
+
+def _is_unanswered(messages: Sequence[Message]) -> bool:
+    """Returns whether a list that was cut has one user message, no answer to it, and ends within a result that is
+    longer than all before it: that has most likely just come, and is what made the list too long."""
+    last = messages[-1].parts[0] if messages[-1].parts else None
+    size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
+    before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
+    if size < max(_LONG_RESULT, before) or len([*_user_groups(messages)]) != 1:
+        return False
+    return not any(message.role == "assistant" and message.text for message in messages)
+
+
+_LONG_RESULT = 4000
+"""Characters of a cut result below which the list may have been cut anywhere."""
+
+
+def words_of_user(text: str) -> str:
+    """Returns a user's message without what editors and frameworks wrap around it: the time of day, the workspace,
+    their own reminders. Returns the whole text where nothing else is left."""
+    if "</" not in text:
+        return text
+    asked = next((found for tag in _REQUESTS if (found := _inside(text, tag))), None)
+    left = asked or text.strip()
+    for _ in range(_MOST_WRAPPERS):
+        if (tag := _WRAPPED_AT_START.match(left)) is not None and (end := left.find(f"</{tag[1]}>")) >= 0:
+            left = left[end + len(tag[1]) + 3 :].lstrip()
+        elif (tag := _WRAPPED_AT_END.search(left[-_LONGEST_TAG:])) is not None and (
+            at := left.rfind(f"<{tag[1]}")
+        ) >= 0:
+            left = left[:at].rstrip()
+        else:
+            break
+    return text if not left or (asked is None and len(left) == len(text.strip())) else left
+
+
+def _inside(text: str, tag: str) -> str:
+    end = text.rfind(f"</{tag}>")
+    start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
+    return text[start + len(tag) + 2 : end].strip() if start >= 0 else ""
+
+
+_REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
+_WRAPPERS = (
+    r"(current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
+    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo)"
+)
+_WRAPPED_AT_START = re.compile(rf"<{_WRAPPERS}(?:\s[^<>]{{0,200}})?>")
+_WRAPPED_AT_END = re.compile(rf"</{_WRAPPERS}>\Z")
+_LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:

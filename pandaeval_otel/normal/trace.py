@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
@@ -76,7 +76,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     trigger = closing.trigger
     if closing.revision > 1 and trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):  # decided again: what its spans now show
         trigger = Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
-    names = (_agent(root, tree, agents), root.service, root.environment, *agents)
+    names = (_agent(root, tree), root.service, root.environment, *agents)
     agent, service, environment, *agents_named = all_bounded(names)
     user = user_id(tree)
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
@@ -103,7 +103,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=calls,
-        tools=_tools([span for span in tree.spans if span.tools]),
+        tools=_tools(tree),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
@@ -169,16 +169,18 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
 
 
-def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
+def _agent(root: Span, tree: Tree) -> str:
     """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
-    the trace, else the name of the workflow or service."""
+    the trace, else the name of the workflow or service. Agents that a tool called do not lend their names."""
     if root.agent_name:
         return root.agent_name
-    named = [span for span in tree.below(root) if span.agent_name]
+    depth = tree.asides(root)
+    named = [span for span in tree.below(root) if span.agent_name and tree.asides(span) == depth]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     if first is not None:
         return first.agent_name
-    return next(iter(names)) if len(names) == 1 else _workflow(root) or root.service
+    names = {span.agent_name for span in tree.spans if span.agent_name and tree.asides(span) <= depth}
+    return names.pop() if len(names) == 1 else _workflow(root) or root.service
 
 
 def _workflow(root: Span) -> str:
@@ -202,18 +204,32 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
 
 
-def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
-    """Returns the fullest definition of each tool that was offered, in order of appearance."""
-    found: dict[str, ToolDefinition] = {}
-    for span in spans:
+def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
+    """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
+    it, if some had others. Agents whose tools of one name differ have a definition each."""
+    found: dict[tuple[str, str], ToolDefinition] = {}
+    had: dict[tuple[str, str], dict[str, None]] = {}
+    for span in tree.spans:
+        agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
-            known = found.get(tool.name)
+            key = (tool.name, agent) if (tool.name, agent) in found else (tool.name, "")
+            known = found.get(key)
+            if known is not None and agent not in had[key] and _differ(known, tool):
+                key, known = (tool.name, agent), None
             if known is None or (not known.description, known.parameters is None) > (
                 not tool.description,
                 tool.parameters is None,
             ):
-                found[tool.name] = tool
-    return tuple(found.values())
+                found[key] = tool
+            had.setdefault(key, {})[agent] = None
+    everybody = {agent for agents in had.values() for agent in agents}
+    if all(len(agents) == len(everybody) for agents in had.values()):
+        return tuple(found.values())
+    return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in found.items()])
+
+
+def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
+    return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:

@@ -129,6 +129,8 @@ async def test_a_call_that_a_later_trace_answers_is_not_left_open(tmp_path: Path
         blamed = line.of(ASKED, "blame")
         assert not blamed or blamed[-1]["metadata"]["taken_back"], "no failure is left to explain"
         assert line.standing() == as_file([ASKED, RAN, ANSWERED])
+        sessions = [each for each in line.results() if each["metric"] == "agent_reliability"]
+        assert (sessions[-1]["agent"], sessions[-1]["score"]) == ("desk", 1.0), "its last trace has no name"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
 MOST_BEFORE = 1000
@@ -102,7 +103,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         if any(turn.user == "" for turn in captured):
             assumed = {"note": "the input is empty", "coherence_gap": 0.0}
             return Assumed("the input is empty; coherence is assumed", assumed)
-        return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
+        return Unscored(Why.NO_CONTENT, f"no text of input and answer was captured ({why_not_captured(trace)})")
     lacks: list[str] = []
     """Why a pair cannot be scored, "" if it can."""
     for pair in found:
