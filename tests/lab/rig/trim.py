@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-LONGEST, KEPT_TEXT = 300, 100
+LONGEST, HEAD, TAIL = 300, 70, 30
 FEW = 3
 """Definitions kept of tools that the script does not name."""
 
@@ -37,7 +37,7 @@ def _cut(value: Any, tools: tuple[str, ...]) -> Any:
             return json.dumps(_cut(json.loads(value), tools), ensure_ascii=False, separators=(",", ":"))
         except ValueError:
             pass
-    return value[:KEPT_TEXT] + "…"
+    return f"{value[:HEAD]}…{value[-TAIL:]}"
 
 
 def _few(items: list[Any], tools: tuple[str, ...]) -> list[Any]:

@@ -69,18 +69,26 @@ const COMMANDS = {
       small_model: `desk/${model}`,
       mcp: { desk: { type: 'local', command: [mcp.command, ...mcp.args], environment: mcp.env } },
       experimental: { openTelemetry: true },
+      agent: { title: { disable: true } },
       autoupdate: false,
       share: 'disabled',
     });
     file('AGENTS.md', job.instructions);
     const env = { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' };
-    return [env, (text, more) => ['run', ...(more ? ['--continue'] : []), text]];
+    return [env, (text, more) => ['run', ...(more ? ['--continue'] : [])], true];
   },
   qwen() {
     file('.qwen/settings.json', {
-      mcpServers: { desk: { ...mcp, trust: true } },
+      mcpServers: { desk: { ...mcp, trust: true, alwaysLoadTools: true } },
       security: { auth: { selectedType: 'openai' } },
-      telemetry: { enabled: true, logPrompts: true, target: 'local', otlpProtocol: 'http', otlpEndpoint: endpoint },
+      telemetry: {
+        enabled: true,
+        logPrompts: true,
+        includeSensitiveSpanAttributes: true,
+        target: 'local',
+        otlpProtocol: 'http',
+        otlpEndpoint: endpoint,
+      },
       privacy: { usageStatisticsEnabled: false },
     });
     file('QWEN.md', job.instructions);
@@ -89,7 +97,7 @@ const COMMANDS = {
   },
 };
 
-const [env, line] = COMMANDS[process.env.RIG_CLI]();
+const [env, line, asked] = COMMANDS[process.env.RIG_CLI]();
 const command = join(dirname(process.argv[1]), 'node_modules', ...(process.env.RIG_COMMAND ?? `.bin/${process.env.RIG_CLI}`).split('/'));
 let code = 0;
 for (const [at, text] of job.turns.entries()) {
@@ -97,7 +105,7 @@ for (const [at, text] of job.turns.entries()) {
     cwd: home,
     env: { ...process.env, HOME: home, CI: '1', ...env },
     encoding: 'utf8',
-    input: '',
+    input: asked ? text : '', // or it would put quotes around the text
     timeout: 60_000,
   });
   console.log(done.stdout, done.stderr, done.error ?? '');
