@@ -72,6 +72,11 @@ class Texts:
         return found
 
 
+APPLIES = "applies"
+"""Key of the metadata of an unscored result: false where the metric has nothing to say on such a trace, so that its
+session does not miss it."""
+
+
 @dataclass(slots=True)
 class EarlierOutput:
     """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there;

@@ -24,7 +24,7 @@ from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metric import APPLIES, EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trace
@@ -327,7 +327,7 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
     """Returns the results of traces as their session is told them, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
-        if result.unit.level != "trace" or not result.is_verdict:
+        if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:
             continue
         if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
             signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}

@@ -64,6 +64,7 @@ class Evaluator:
         """Keys of the metrics whose results are for session metrics alone."""
         wanted = running.metrics
         metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
+        self._order = {metric.name: place for place, metric in enumerate(wanted)}
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
         self._judged = judged
@@ -211,7 +212,7 @@ class Evaluator:
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
         """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
-        known = sorted(each for each in failing if each[2])
+        known = sorted((each for each in failing if each[2]), key=lambda each: (self._order.get(each[1], 0), each[0]))
         if not self._explaining or not known or trace.is_step:
             return []
         named: dict[str, list[str]] = {}

@@ -133,11 +133,6 @@ class TestShown:
         assert made.parent_span_id.hex() == STEP["span_id"]
         assert [link.span_id.hex() for link in made.links] == [STEP["span_id"]]
 
-    def test_also_where_the_failing_result_names_another_first(self) -> None:
-        finding = replace(self.FAILED.finding, span_ids=("e" * 16, STEP["span_id"]))
-        [made] = spans(encode_attributes([replace(self.FAILED, finding=finding)]), True)
-        assert trace_pb2.Span.FromString(made).parent_span_id.hex() == STEP["span_id"]
-
     def test_attributes_name_it(self) -> None:
         told = attributes(self.span().attributes)
         assert told["pandaeval.blame"] == "tool"

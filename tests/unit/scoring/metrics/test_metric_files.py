@@ -183,7 +183,7 @@ class TestLoopDetection:
         assert found.value == pytest.approx(1.0 - found.metadata["max_hybrid"], abs=1e-9), "to the letter, always"
         return found
 
-    SUMMARY = "Your booking: ferry to Oslo on deck three for the family with one car. The total is 329 dollars."
+    SUMMARY = "Your booking: ferry to Oslo, visit V-670, for the family with one car. The total is 329 dollars."
 
     @pytest.mark.parametrize(
         ("said", "excuse"),
@@ -308,32 +308,32 @@ class TestSessions:
         assert "band" not in found.metadata
         assert found.metadata["rests_on"] == {"coherence": 1, "response": 1}
         assert found.coverage == 0.5, "confidence and tool_correctness are missing"
-        assert found.reason.startswith("rule checks: 0 of 2 failed; task success: not judged; ")
+        assert found.reason.startswith("nothing found by rules (coherence, response); task success: not judged; ")
 
     def test_what_nothing_speaks_against_is_no_problem_found(self) -> None:
         """Signals of ours, and a sure coherence, are there only where they speak against a trace."""
-        found = self.without_judge(summary(response=SessionSignal("scored", 1.0), loop_detection=ASSUMED))
+        fine = SessionSignal("scored", 1.0)
+        found = self.without_judge(summary(response=fine, grounding=SessionSignal("scored"), loop_detection=ASSUMED))
         assert (found.value, found.label, found.metadata["traces_evaluated"]) == (1.0, "no_problem_found", 0)
 
-    @pytest.mark.parametrize(("blind", "outcome"), [(1, Score), (2, Unscored)])
+    @pytest.mark.parametrize(("blind", "outcome"), [(2, Score), (3, Unscored)])
     def test_no_problem_found_needs_a_look_at_half_of_what_applies(self, blind: int, outcome: type) -> None:
-        unknown = SessionSignal("unscored", None, "insufficient_evidence")
-        unseen = {"grounding": unknown, "tool_loop": unknown}
-        signals = {"response": SessionSignal("scored", 1.0), **dict([*unseen.items()][:blind])}
+        unknown, fine = SessionSignal("unscored", None, "insufficient_evidence"), SessionSignal("scored", 1.0)
+        unseen = dict.fromkeys(["grounding", "tool_loop", "loop_detection"][:blind], unknown)
         context = SessionContext(0.5, frozenset(), {}, ("response", "grounding", "tool_loop"))
-        found = RELIABILITY.evaluate(SessionView("s", (summary(**signals),)), context)
+        found = RELIABILITY.evaluate(SessionView("s", (summary(response=fine, coherence=fine, **unseen),)), context)
         assert isinstance(found, outcome)
         if isinstance(found, Unscored):
-            assert (found.why, found.coverage) == ("insufficient_evidence", 1 / 3)
-            assert "only 33% of the checks that apply could look" in found.reason
+            assert (found.why, found.coverage) == ("insufficient_evidence", 2 / 5)
+            assert "only 40% of the checks that apply could look" in found.reason
 
     def test_a_flagged_trace_is_a_problem_found_even_where_the_session_passes(self) -> None:
         good, bad = SessionSignal("scored", 1.0), SessionSignal("scored", 0.0, said="'$90' stands in no result")
-        found = self.without_judge(summary(grounding=bad), *[summary(coherence=good) for _ in range(19)])
+        found = self.without_judge(summary(response=bad), *[summary(coherence=good) for _ in range(19)])
         assert found.value > 0.5
         assert found.label == "problem_found"
-        assert found.reason.startswith("rule checks: 1 of 2 failed; task success: not judged; ")
-        assert "(grounding) in trace 1 of 20" in found.reason
+        assert found.reason.startswith("1 finding by rules (response in 1 trace); task success: not judged; ")
+        assert "(response) in trace 1 of 20" in found.reason
         assert "'$90' stands in no result" in found.reason
 
     def test_a_session_that_was_not_drawn_rests_on_inline_signals(self) -> None:
@@ -346,7 +346,9 @@ class TestSessions:
     def test_a_tool_that_worked_later_in_the_session_made_up_for_it(self, later: tuple[str, ...], value: float) -> None:
         lost = SessionSignal("scored", 0.4, said="book failed", lost="book")
         found = self.without_judge(
-            summary(done=("book",)), summary(response=lost), summary(done=later, response=SessionSignal("scored", 1.0))
+            summary(done=("book",), grounding=SessionSignal("scored")),
+            summary(response=lost),
+            summary(done=later, response=SessionSignal("scored", 1.0)),
         )
         assert found.value == pytest.approx(value)
 

@@ -13,7 +13,6 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import (
     BEFORE,
     Before,
-    Whose,
     hidden,
     instructed,
     shows_history,

@@ -18,7 +18,7 @@ import re
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.analysis.stats.similarity import OutputComparison, jaccard, loop_detection
-from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
+from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_tokens
 from pandaeval_collector.base.result import EXCUSED, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
@@ -97,9 +97,9 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
         return "the user is still on hold"
     if context.changed:
         return "it tells of work that was done since"
-    new = {word for word in words if any(map(str.isdigit, word))} | {each.casefold() for each in _ID.findall(output)}
-    known = {part for word in earlier.tokens for part in (word, *word.split("-"))}
-    listed = sorted(word for word in new if not {*word.split("-")} <= known)[:_LISTED]
+    new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
+    new |= {each.casefold() for each in _ID.findall(output) if not content_tokens(each) <= earlier.tokens}
+    listed = sorted(new)[:_LISTED]
     return f"it brings new values: {', '.join(listed)}" if listed else ""
 
 
