@@ -1,4 +1,4 @@
-"""The sets of ``frameworks.toml`` and the environment that each one is installed in."""
+"""The sets of ``frameworks.toml`` and ``hosted.toml``, and the environment that each one is installed in."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Framework:
         return dict(sorted(json.loads(done.stdout).items()))
 
 
-def frameworks() -> dict[str, Framework]:
+def frameworks(file: str = "frameworks.toml") -> dict[str, Framework]:
     """All sets by name, in the order of the file."""
-    table = tomllib.loads((RIG / "frameworks.toml").read_text())
+    table = tomllib.loads((RIG / file).read_text())
     return {
         name: Framework(
             name, entry["script"], tuple(entry["requirements"]), entry.get("env", {}), tuple(entry.get("skip", ()))
