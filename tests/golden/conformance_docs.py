@@ -138,7 +138,7 @@ libraries, recorded in `tests/golden/hosted`:
 | anthropic 2.14.0 | opentelemetry-instrumentation-genai-anthropic 1.3b0 | ✓ | ✓ | ✓ |
 | langchain 1.5.2, OpenAI Responses | openinference-instrumentation-langchain 0.1.80 | ✓ | ✓ | ✓, of a web search – |
 | openai-agents 0.24.0 | openinference-instrumentation-openai-agents 2.6.0 | ✓ | ✓ | ✓, of a web search – |
-| openai-agents 0.24.0 | opentelemetry-instrumentation-genai-openai-agents, -openai 1.3b0 | ✓ | ✓ | ✓, of a web search – |
+| openai-agents 0.24.0 | opentelemetry-instrumentation-genai-openai 1.3b0 | ✓ | ✓ | ✓, of a web search – |
 | pydantic-ai-slim 2.68.0, Anthropic | its own | ✓ | ✓ | ✓ |
 | pydantic-ai-slim 2.68.0, OpenAI Responses | its own | ✓ | ✓ | ✓, of a web search – |
 | Vercel ai 6.0.326, OpenAI Responses | its own | ✓ | in part | – |
