@@ -11,7 +11,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR, without_context
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._parts import part_of
+from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
@@ -74,8 +74,8 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
     response = call.get("response") if type(call) is dict else None
     if type(response) is not dict:
         return
-    parts = [part_of(part) for part in as_list(response.get("responseParts")) if type(part) is dict]
-    results = [part.result for part in parts if isinstance(part, ToolResponse)]
+    given = [part for part in as_list(response.get("responseParts")) if type(part) is dict]
+    results = [part.result for block in given for part in parts_in(block) if isinstance(part, ToolResponse)]
     shown = results[0] if results else response.get("resultDisplay")
     if shown is not None:
         reading.result = Captured(shown)

@@ -134,6 +134,35 @@ A dialect that raises on a span leaves the note `dialect NAME failed` on its tra
 **agent** its name · **errors** of tools and runs, and none where there were none · **reasoning** the model's thoughts.
 """
 
+_TAIL = """
+## Tools that the provider runs
+
+Web search, file search, code execution and MCP servers that a model's provider calls itself, within one answer, are
+calls like others: words beside them are the answer, and a result in the same answer is theirs. Played by the real
+libraries, recorded in `tests/golden/hosted`:
+
+| framework | telemetry | calls | arguments | results |
+|---|---|---|---|---|
+| anthropic 2.14.0 | openinference-instrumentation-anthropic 3.1.0 | ✓ | ✓ | ✓ |
+| anthropic 2.14.0 | opentelemetry-instrumentation-genai-anthropic 1.3b0 | ✓ | ✓ | ✓ |
+| langchain 1.5.2, OpenAI Responses | openinference-instrumentation-langchain 0.1.80 | ✓ | ✓ | ✓, of a web search – |
+| openai-agents 0.24.0 | openinference-instrumentation-openai-agents 2.6.0 | ✓ | ✓ | ✓, of a web search – |
+| openai-agents 0.24.0 | opentelemetry-instrumentation-genai-openai 1.3b0 | ✓ | ✓ | ✓, of a web search – |
+| pydantic-ai-slim 2.68.0, Anthropic | its own | ✓ | ✓ | ✓ |
+| pydantic-ai-slim 2.68.0, OpenAI Responses | its own | ✓ | ✓ | ✓, of a web search – |
+| Vercel ai 6.0.326, OpenAI Responses | its own | ✓ | in part | – |
+
+OpenAI tells the query of a web search and no page; Anthropic tells titles, and the pages in a form that it alone can
+read: `grounding` takes such results for captured in part. Without `include` in the request, OpenAI sends no results of
+file search and code either. opentelemetry-instrumentation-genai-langchain 1.3b0 tells nothing of such calls.
+
+## Codex CLI
+
+Codex's own telemetry (`[otel]` in `~/.codex/config.toml`) is read from spans and log records together: the prompt
+(with `log_user_prompt = true`), calls of tools with arguments and outputs, tokens, model and conversation. It never
+tells what Codex answers, so that what needs the answer is unscored; results of calls, loops and the session are judged.
+"""
+
 
 class Result(Protocol):
     """One capture and what was found of each fact."""
@@ -150,7 +179,7 @@ def write(found: Sequence[Result], page: Path = PAGE) -> None:
     rows: dict[tuple[str, str], list[Result]] = {}
     for one in found:
         rows.setdefault(described(one.capture), []).append(one)
-    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found)]) + "\n")
+    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found), _TAIL.rstrip("\n")]) + "\n")
 
 
 def described(capture: Capture) -> tuple[str, str]:

@@ -21,12 +21,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """A call that the provider runs itself, within the reply that asks for it.
+
+    ``kind``: ``search``, ``mcp``, ``code`` or ``files``; ``name``: which tool, of an MCP server. ``result``: a text,
+    for a search the page that it comes upon. With an ``error`` there is no result.
+    """
+
+    kind: str
+    arguments: Mapping[str, Any]
+    result: str = ""
+    name: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model. With ``calls`` it is a step on the way, without it is the final answer."""
+    """One answer of the model. With ``calls`` it is a step on the way, without it is the final answer. What the
+    provider ``served`` stands before the text."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
+    served: tuple[Served, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

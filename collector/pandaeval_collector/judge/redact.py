@@ -115,7 +115,7 @@ def _whole(message: Message, hide: Hide) -> Message:
             case Text():
                 return Text(hide(part.text))
             case ToolRequest():
-                return ToolRequest(part.name, redact_value(part.arguments, hide), part.id)
+                return replace(part, arguments=redact_value(part.arguments, hide))
             case ToolResponse():
                 return replace(part, result=redact_value(part.result, hide))
             case OtherPart():

@@ -1,4 +1,4 @@
-"""The sets of ``frameworks.toml`` and the environment that each one is installed in."""
+"""The sets of ``frameworks.toml`` and ``hosted.toml``, and the environment that each one is installed in."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ class Framework:
         return dict(sorted(json.loads(done.stdout).items()))
 
 
-def frameworks() -> dict[str, Framework]:
-    """The sets that are captured whole, by name, in the order of ``frameworks.toml``."""
-    return _sets("frameworks.toml", packed=False)
+def frameworks(file: str = "frameworks.toml") -> dict[str, Framework]:
+    """The sets that are captured whole, by name, in the order of the file."""
+    return _sets(file, packed=False)
 
 
 def emitters() -> dict[str, Framework]:
