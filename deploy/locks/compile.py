@@ -1,8 +1,8 @@
-"""Locks what the image and the tests install, with hashes: ``python deploy/locks/compile.py [collector judge ci build sbom]``.
+"""Locks what the image and the tests install, with hashes: ``python deploy/locks/compile.py [collector judge …]``.
 
 Needs uv and the package index. ``collector``, ``judge``: the image without and with a judge, Python 3.11 and later;
-``ci``: what the tests install beside our two packages; ``build``, ``sbom``: what builds the image's wheels, and what lists
-its packages.
+``ci``: what the tests install beside our two packages; ``build``, ``sbom``: what builds the image's wheels, and what
+lists its packages.
 """
 
 from __future__ import annotations
