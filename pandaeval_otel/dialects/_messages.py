@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._parts import (
+    blocks_of,
+    outcome_of,
+    parts_in,
+    parts_of,
+    request_of,
+    result_value,
+    text_part,
+)
 from pandaeval_otel.dialects._values import (
     GrowingList,
     Recent,
@@ -57,13 +65,14 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
-    parts += _requests(calls)
+    known = {part.id for part in parts if type(part) is ToolRequest and part.id} if calls else ()
+    parts += [call for call in _requests(calls) if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
 
 
-def _requests(calls: Any) -> list[Part]:
+def _requests(calls: Any) -> list[ToolRequest]:
     calls = parsed(calls)
     return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
@@ -72,7 +81,7 @@ def otel_message(item: dict[str, Any], role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts: list[Part] = []
     for part in map(_decoded, item["parts"]):
-        parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
+        parts += parts_in(part) if type(part) is dict else (text_part(part),)
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
@@ -139,7 +148,7 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
         return list(parts_of(parsed(item["parts"])))
     kind = item.get("type")
     if type(kind) is str and kind in ITEM_ROLES:
-        return [part_of(item)]
+        return list(parts_in(item))
     content = item.get("content")
     if content is None:
         content = first(item, ("text", "blocks", "message"))  # blocks: LlamaIndex
@@ -303,13 +312,24 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
         loose: list[Part] = []
         for item in value:
             if type(item) is dict and _is_block(item):
-                loose.append(part_of(item))
-            elif nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
+                loose += parts_in(item)
+                continue
+            if loose:
+                found.append(_of_parts(loose, role))
+                loose = []
+            if nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
                 found += _messages(item, role, nesting + 1)
-        return [Message(true_role(role, loose), tuple(loose)), *found] if loose else found
+        return [*found, _of_parts(loose, role)] if loose else found
     if type(value) is dict:
         return _from_dict(value, role, nesting)
     return [Message(role, (text_part(value),))]
+
+
+def _of_parts(parts: list[Part], role: str) -> Message:
+    """Returns the message of parts that stand by themselves: whoever calls a tool is no user."""
+    if role == "user" and any(type(part) is ToolRequest for part in parts):
+        role = "assistant"
+    return Message(true_role(role, parts), tuple(parts))
 
 
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
@@ -328,15 +348,17 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
             return _with_finish(_messages(content, role, nesting + 1), item)
     if not _is_block(item):
         return [message_of(item, role)]
-    part = part_of(item)
-    if part == OtherPart("", item):  # neither message nor block: the answer itself is a JSON object
-        part = Text(as_text(item))
-    return [Message(role, (part,))]
+    parts = parts_in(item)
+    if parts == (OtherPart("", item),):  # neither message nor block: the answer itself is a JSON object
+        parts = (Text(as_text(item)),)
+    return [Message(role, parts)]
 
 
 def _is_block(item: dict[str, Any]) -> bool:
     """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
+        return False
+    if type(item.get("message")) is dict:
         return False
     kind = item.get("type")
     if type(kind) is str:
@@ -380,7 +402,7 @@ def without_cut_values(found: tuple[Message, ...]) -> tuple[Message, ...]:
     parts = list(last.parts)
     ended = parts.pop() if parts else NOT_CAPTURED
     if isinstance(ended, ToolRequest):
-        ended = ToolRequest(ended.name, None, ended.id)
+        ended = ToolRequest(ended.name, None, ended.id, ended.hosted)
     elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
         ended = ToolResponse(None, ended.id, ended.name)
     if ended not in _SAYS_NOTHING:

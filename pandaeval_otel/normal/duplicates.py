@@ -201,12 +201,14 @@ def _fullness(output: Messages) -> tuple[int, int, int]:
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
-    last = max(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id))
-    if last.error is not None:
-        return last.error
-    below = {span.span_id for span in tree.below(last)}
-    inner = [span for span in attempts if span.span_id in below]
-    return _outcome(inner, tree) if inner else None
+    latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)
+    last = latest[0]
+    for inner in latest:
+        if last.error is not None:
+            break
+        if tree.is_below(inner, last):
+            last = inner
+    return last.error
 
 
 def _emptied(span: Span) -> Span:

@@ -21,6 +21,7 @@ from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.normal.speech import unfolded
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -183,7 +184,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.end_ns,
         said.error,
         said.input,
-        said.output,
+        unfolded(said.output) if said.output else said.output,
         said.system,
         said.tool_name,
         said.tool_call_id,

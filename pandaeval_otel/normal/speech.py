@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
@@ -34,6 +34,8 @@ class Said:
 NOTHING = Said()
 
 _TOOL_PARTS = (ToolRequest, ToolResponse)
+_ENDED = frozenset({"stop", "end_turn", "completed"})
+"""Reasons for which a model ends an answer by itself, in lower case."""
 
 
 def is_user_turn(message: Message) -> bool:
@@ -79,6 +81,35 @@ def asks_for_tool(request: ToolRequest) -> bool:
     is lost."""
     name = request.name
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
+
+
+def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Returns ``output`` with each answer in which the provider ran tools spread over several messages, as if the
+    application had run them: words and calls, the results, the words that follow. An answer that ended by itself, with
+    words behind its calls, tells by that that the provider ran them."""
+    found: list[Message] = []
+    for message in output:
+        parts = message.parts
+        if any(type(part) is ToolRequest for part in parts[:-1]):
+            if message.finish_reason.lower() in _ENDED and type(parts[-1]) is Text and parts[-1].text.strip():
+                parts = tuple([replace(p, hosted=True) if type(p) is ToolRequest else p for p in parts])
+            if any(type(part) is ToolRequest and part.hosted for part in parts):
+                found += _spread(message, parts)
+                continue
+        found.append(message)
+    return output if len(found) == len(output) else tuple(found)
+
+
+def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
+    """Yields a message for each row of parts up to its calls, and for each row of results."""
+    row: list[Part] = []
+    for part in parts:
+        is_result, before = type(part) is ToolResponse, type(row[-1]) if row else None
+        if (row and is_result != (before is ToolResponse)) or (before is ToolRequest and type(part) is not ToolRequest):
+            yield Message("tool" if before is ToolResponse else message.role, tuple(row))
+            row = []
+        row.append(part)
+    yield Message("tool" if type(row[-1]) is ToolResponse else message.role, tuple(row), message.finish_reason)
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
@@ -205,8 +236,10 @@ def answered(output: Sequence[Message] | None) -> Said:
         handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
         if handed is not None:
             said = Said(_handed_over(handed.arguments))
-        elif requests and not served:
+        elif not served and any(not request.hosted for request in requests):
             said = Said(pending=True)
+        elif requests and all(type(part) in _TOOL_PARTS for part in message.parts):
+            return NOTHING  # the provider's tools ran, and what was said of them was not captured
         else:
             said = _worded(_last_parts(message.parts) if requests else message.parts)
         if said.text or said.pending or said.media_only or message.hidden:

@@ -124,12 +124,16 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     )
 
 
+_CALLS_APART = frozenset({"mcp", "gemini_cli"})
+"""Dialects of tool calls that may stand in a trace of their own."""
+
+
 def is_genai(trace: Trace) -> bool:
     """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
-    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
-    them: the agent that asked for them is in another trace."""
+    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client or Gemini
+    CLI record them: the agent that asked for them is in another trace."""
     return any(
-        (span.kind in _GENAI and not (span.kind is _TOOL and "mcp" in span.dialects))
+        (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )

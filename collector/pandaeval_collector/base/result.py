@@ -16,6 +16,7 @@ import orjson
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
+EXCUSED = "excused"
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
@@ -77,9 +78,10 @@ class EvaluatorInfo:
 class Result:
     """One result; ``id`` depends on content only, so the same evidence gives the same id on every machine.
 
-    What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score``
-    is ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
-    there is one), within 1e-9; ``label``: ``assumed``, the score's own, ``pass`` or ``fail``."""
+    What follows from the finding is worked out once: ``outcome`` is ``scored | assumed | unscored``; ``score`` is
+    ``None`` for ``unscored``, ``why`` for all others; ``success``: ``score >= threshold`` (in that of ``raw`` where
+    there is one), within 1e-9, ``None`` where the label is ``excused``; ``label``: ``assumed``, the score's own,
+    ``pass`` or ``fail``."""
 
     id: str
     metric: str
@@ -119,7 +121,7 @@ class Result:
                 self.outcome, self.score = "scored", finding.value
                 if finding.failed:
                     self.success = False
-                elif self.threshold is not None:
+                elif self.threshold is not None and finding.label != EXCUSED:
                     own = finding.value if finding.raw is None else finding.raw
                     self.success = own >= self.threshold - TOLERANCE
                 passed = None if self.success is None else "pass" if self.success else "fail"

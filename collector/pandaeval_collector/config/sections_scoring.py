@@ -96,9 +96,9 @@ class MetricsSection(Section):
 class ResponseSection(Section):
     """How agents end their runs."""
 
-    end_tokens: tuple[Text, ...] = ()
-    """Answers by which your agents declare that they are done, such as TERMINATE or ###STOP###: alone, they end a run
-    well. A token that the instructions name is known by itself."""
+    end_tokens: tuple[Text, ...] = ("###STOP###", "TERMINATE")
+    """Answers by which your agents declare that they are done: alone, they end a run well, whatever marks stand around
+    their words. A token that the instructions name is known by itself."""
 
 
 class Embedding(Section):

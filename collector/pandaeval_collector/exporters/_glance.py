@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.result import EXCUSED, Result, cut
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
 
@@ -32,7 +32,8 @@ _STATUS_ERROR = b"\x18\x02"
 _LINK_SAMPLED = b"\x35\x01\x00\x00\x00"
 """Fields in the messages of ``opentelemetry-proto``: ``Status.code``, ``Span.Link.flags``."""
 _FAIL, _PASS = pairs({"pandaeval.verdict": "fail"}), pairs({"pandaeval.verdict": "pass"})
-_UNSCORED = pairs({"pandaeval.verdict": "unscored"})
+_UNSCORED, _THIN = pairs({"pandaeval.verdict": "unscored"}), pairs({"pandaeval.verdict": "hardly_checked"})
+"""Hardly checked: that a run ended with an answer is all that was looked at, and no praise."""
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 _AS_IN_BROWSERS = "!'()*"
 """What ``encodeURIComponent`` leaves as it is, and :func:`quote` would not."""
@@ -57,7 +58,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     failures: list[tuple[float, Result]] = []
     lowest: float | None = None
     worst = results[0]
-    passed = scored = False
+    passed = scored = thin = False
     for result in results:  # a hot loop: for each result of each trace
         finding = result.finding
         if isinstance(finding, Score):
@@ -66,12 +67,14 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
             attributes.append(before_number(f"pandaeval.score.{result.metric}") + double(round(score, _DIGITS)))
             if not result.is_verdict:
                 attributes.extend(_step(result))
-            elif lowest is None or score < lowest:
+            elif finding.label != EXCUSED and (lowest is None or score < lowest):
                 lowest, worst = score, result
             if result.success is False:
                 failures.append((score, result))
-        if result.success:
-            passed = True
+            elif result.success and result.metric == "response":
+                thin = True
+            elif result.success:
+                passed = True
     failures.sort(key=itemgetter(0))
     failed = [result for _, result in failures]
     if failed:
@@ -79,6 +82,8 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
         attributes.extend(_FAIL)
     elif passed:
         attributes.extend(_PASS)
+    elif thin:
+        attributes.extend(_THIN)
     elif not scored:  # a score without a threshold is no verdict
         attributes.extend(_UNSCORED)
     reason = cut(worst.finding.reason, MAX_TEXT)

@@ -43,14 +43,17 @@ def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
 def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
     known: set[tuple[str, str]] = set()
     for span in trace.spans:
+        at = span.start_ns
         for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            requests = message.tool_requests
             texts = [(THOUGHT, part.text.strip()) for part in message.parts if isinstance(part, Reasoning)]
-            if message.tool_requests:
+            if requests:
                 texts.append((SAID, message.text.strip()))
             for each in texts:
                 if each[1] and each not in known:
                     known.add(each)
-                    yield span.start_ns, *each
+                    yield at, *each
+            at += len(requests)  # what a provider ran within the call stands between the words that it said
 
 
 # What code counted of a run, in words of ours alone: a text of the run could add facts of its own.

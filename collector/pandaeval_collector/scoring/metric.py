@@ -72,14 +72,21 @@ class Texts:
         return found
 
 
+APPLIES = "applies"
+"""Key of the metadata of an unscored result: false where the metric has nothing to say on such a trace, so that its
+session does not miss it."""
+
+
 @dataclass(slots=True)
 class EarlierOutput:
-    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there."""
+    """An answer that the same agent gave earlier in the session; ``index``: 0-based position of its trace there;
+    ``asked``: the content words of the question."""
 
     trace_id: str
     index: int
     embedding: Vector
     tokens: frozenset[str]
+    asked: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -88,9 +95,10 @@ class TraceContext:
     first, for metrics that read ``answers``; empty for the others. Those with it see the trace without its spans and
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
-    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
-    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
-    spans that failing results name, by metric, for metrics with ``explains``."""
+    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said;
+    ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``learned``: what
+    was learned from labels of this agent, for metrics with ``learned``. ``failing``: the spans that failing results
+    name, by metric, for metrics with ``explains``."""
 
     texts: Texts
     threshold: float
@@ -98,6 +106,8 @@ class TraceContext:
     end_tokens: tuple[str, ...] = ()
     before: Before | None = None
     asked_again: bool = False
+    asked: frozenset[str] = frozenset()
+    changed: bool = False
     learned: LearnedModel | None = None
     failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 

@@ -24,7 +24,7 @@ from pandaeval_collector.store import numbers
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.rows import Chunk, row_sum
-from pandaeval_collector.store.table import Table, insert
+from pandaeval_collector.store.table import StoreTable, insert
 
 _log = logging.getLogger(__name__)
 _HEAD = struct.Struct("<BI")
@@ -117,7 +117,7 @@ def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
     return size
 
 
-class Kept(Table):
+class KeptTraces(StoreTable):
     """The table of one store."""
 
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:

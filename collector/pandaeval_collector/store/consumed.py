@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from pandaeval_collector.store.numbers import batched
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 SPANS, MEMBERS = "log", "member_log"
 """The logs that a store may read: what its tables are called, and the key of what is known of it."""
@@ -35,7 +35,7 @@ class Consumed:
     extents: dict[bytes, Extent] = field(default_factory=dict)
 
 
-class ConsumedTables(Table):
+class ConsumedTables(StoreTable):
     """The tables of how far a log was read."""
 
     _log = SPANS

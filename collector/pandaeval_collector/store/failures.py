@@ -20,7 +20,7 @@ from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
@@ -47,7 +47,8 @@ _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
 """The label of a run that claims what it did not do."""
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
-_VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
+_TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
+_VOLATILE = re.compile(r"\d|://")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 _EXAMPLES = 3
@@ -169,7 +170,9 @@ def normalised(error: str) -> str:
     """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
     and 500 are two errors."""
     text = _QUOTED.sub("#", error)
-    text = _VOLATILE.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "#", text)
+    text = _TOKEN.sub(
+        lambda found: "#" if _VOLATILE.search(found[0]) and not _STATUS.fullmatch(found[0]) else found[0], text
+    )
     return " ".join(text.casefold().split())
 
 
@@ -323,7 +326,7 @@ def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[Fai
     return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
 
 
-class GroupGauges(Table):
+class GroupGauges(StoreTable):
     """How many failures each group has, as gauges of a running collector: read at most every few seconds."""
 
     _read_at = float("-inf")

@@ -18,7 +18,7 @@ from typing import Any
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import Job, JobEnd, JobRow
-from pandaeval_collector.store.table import Table, insert
+from pandaeval_collector.store.table import StoreTable, insert
 
 _JOB = ", ".join(Job.__dataclass_fields__)
 _BLOCK_BITS = 12
@@ -27,7 +27,7 @@ _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 _DAY_S = 86_400.0
 
 
-class Jobs(Table):
+class Jobs(StoreTable):
     """The jobs of one store. Due times are of the store's running clock."""
 
     def lease(self, now: float, count: int) -> Future[list[Job]]:
@@ -179,7 +179,7 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) ->
 
 
 # Verdicts that judges gave, under the hash of what they were given for: a restart pays for none of them twice.
-class Verdicts(Table):
+class Verdicts(StoreTable):
     """The verdicts of one store."""
 
     def recall(self, key: str) -> bytes | None:
@@ -205,7 +205,7 @@ Most = tuple[float | None, float | None]
 """Limits of US dollars and tokens; ``None``: no limit."""
 
 
-class Spending(Table):
+class Spending(StoreTable):
     """The spending of one store."""
 
     def today(self, now: float) -> float:

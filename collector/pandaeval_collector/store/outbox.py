@@ -18,7 +18,7 @@ import zstandard
 from pandaeval_collector.store.chunks import compress, decompress
 from pandaeval_collector.store.numbers import following
 from pandaeval_collector.store.rows import OutboxBatch, OutboxRow
-from pandaeval_collector.store.table import Table, insert
+from pandaeval_collector.store.table import StoreTable, insert
 
 READ_BYTES = 4 << 20
 """Bytes of what waits to be sent that are read at a time, or one item that is larger."""
@@ -81,7 +81,7 @@ def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: flo
     )
 
 
-class Outbox(Table):
+class OutboxRows(StoreTable):
     """The outbox of one store."""
 
     def after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:

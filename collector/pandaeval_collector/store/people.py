@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Literal
 
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.wire.labels import HumanLabel
 
 Door = Literal["person", "otlp"]
@@ -37,7 +37,7 @@ STANDING = f"""
 """The newest judged score of each run and metric, as a table to select from."""
 
 
-class People(Table):
+class People(StoreTable):
     """The verdicts of people in one store."""
 
     def put(self, labels: Sequence[HumanLabel], now: float, door: Door = "person") -> Future[Fates]:

@@ -25,15 +25,15 @@ from pandaeval_collector.store.rows import (
     checksum_of,
 )
 from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.series import Tally
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.series import SeriesTable
+from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
 _RESULT = ", ".join(ResultRow.__dataclass_fields__)
 
 
-class StoreReader(Table):
+class StoreReader(StoreTable):
     """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
     connection of its own. All that decides, judges or shows traces reads the store through this."""
 
@@ -48,7 +48,7 @@ class StoreReader(Table):
         self.responses = Responses(self._reader)
         self.responses.seen = responses
         self.runs = RunTable(self._reader)
-        self.tally = Tally(self._reader)
+        self.tally = SeriesTable(self._reader)
 
     def used_bytes(self) -> int:
         """Returns how many bytes of the store's file are in use, free pages not counted."""

@@ -13,7 +13,7 @@ from threading import Lock
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.rows import MEMBER, SessionTraceRow, checked_members
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 # Remembers in memory which traces were decided: the intake asks for every new trace, so the answer must not need the
 # disk.
@@ -79,7 +79,7 @@ MANY = 64
 make each trace dearer than the one before."""
 
 
-class Responses(Table):
+class Responses(StoreTable):
     """Digests of response ids. A filter in memory answers for most of them that no other trace has them, if there is
     one."""
 

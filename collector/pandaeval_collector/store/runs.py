@@ -18,7 +18,7 @@ from typing import Any
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.listed import Wanted, conditions
-from pandaeval_collector.store.table import Table
+from pandaeval_collector.store.table import StoreTable
 
 _ENDED = "('done', 'cancelled')"
 MOST_WAITING = 100
@@ -95,7 +95,7 @@ class RunBatch:
     beside: Sequence[tuple[int, int]] = ()
 
 
-class RunTable(Table):
+class RunTable(StoreTable):
     """The runs of one store."""
 
     # -- asked for -----------------------------------------------------------------------------------------------
@@ -166,7 +166,9 @@ class RunTable(Table):
                 "UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row
             )
             connection.execute(
-                "UPDATE runs SET state = 'queued', failed = 0, ended_at = NULL, error = '' WHERE no = ?", row
+                """UPDATE runs SET state = 'queued', failed = 0, started_at = NULL, ended_at = NULL, error = ''
+                   WHERE no = ?""",
+                row,
             )
             return True
 
@@ -174,21 +176,30 @@ class RunTable(Table):
 
     # -- under way -----------------------------------------------------------------------------------------------
 
-    def begin(self, no: int) -> Future[int]:
-        """Marks a queued run as running."""
-        return self._writer.execute(
-            "UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?) WHERE no = ? AND state = 'queued'",
-            self._clock.calendar(),
-            no,
-        )
+    def begin(self, no: int) -> Future[float | None]:
+        """Marks a queued run as running. The future holds when this attempt at it began, which :meth:`end` asks for;
+        ``None`` for a run that is over."""
 
-    def end(self, no: int, error: str = "") -> Future[int]:
-        """Marks a run as done, unless it was cancelled. ``error``: why it could not go on."""
+        def work(connection: sqlite3.Connection) -> float | None:
+            row = connection.execute(
+                """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
+                   WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
+                (self._clock.calendar(), no),
+            ).fetchone()
+            return None if row is None else float(row[0])
+
+        return self._writer.submit(work)
+
+    def end(self, no: int, attempt: float | None, error: str = "") -> Future[int]:
+        """Marks a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
+        it. ``error``: why it could not go on."""
         return self._writer.execute(
-            "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state != 'cancelled'",
+            """UPDATE runs SET state = 'done', ended_at = ?, error = ?
+               WHERE no = ? AND state = 'running' AND started_at = ?""",
             self._clock.calendar(),
             error[:500],
             no,
+            attempt,
         )
 
     def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:
@@ -414,7 +425,7 @@ class ScheduleRow:
 _SCHEDULE = ", ".join(ScheduleRow.__dataclass_fields__)
 
 
-class Schedules(Table):
+class Schedules(StoreTable):
     """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
 
     def all(self) -> list[ScheduleRow]:

@@ -23,7 +23,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries
-from pandaeval_collector.store.table import Table, insert
+from pandaeval_collector.store.table import StoreTable, insert
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
@@ -336,7 +336,7 @@ _MOVED_AT_ONCE = 200
 """Series in one transaction: senders wait meanwhile."""
 
 
-class Tally(Table):
+class SeriesTable(StoreTable):
     """The table of score series: increments are added, it is read in pages, and series are merged into others."""
 
     def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:

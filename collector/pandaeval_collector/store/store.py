@@ -24,7 +24,7 @@ import orjson
 from pandaeval_collector.base.runtime.calls import Peer
 from pandaeval_collector.store import listed, people, runs
 from pandaeval_collector.store.changes import WriteSet, apply
-from pandaeval_collector.store.chunks import Kept, StoreFullError, add_chunks
+from pandaeval_collector.store.chunks import KeptTraces, StoreFullError, add_chunks
 from pandaeval_collector.store.clock import KEY, StoreClock
 from pandaeval_collector.store.commits import Commits, Writer, keep_newest, newest_chunk, number_of
 from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create, note_damage
@@ -32,13 +32,13 @@ from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, Consum
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
 from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
-from pandaeval_collector.store.outbox import Outbox
+from pandaeval_collector.store.outbox import OutboxRows
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import BLOCK_BITS, Seen
 from pandaeval_collector.store.rows import Chunk, ResultRow
 from pandaeval_collector.store.runs import RunTable, Schedules
-from pandaeval_collector.store.series import Tally
+from pandaeval_collector.store.series import SeriesTable
 from pandaeval_collector.store.table import insert
 from pandaeval_otel.assembly import Decided
 
@@ -127,7 +127,7 @@ class Store:
         self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
         self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
         self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
-        self.tally, self.outbox, self.kept = Tally(*tables), Outbox(*tables), Kept(*tables)
+        self.tally, self.outbox, self.kept = SeriesTable(*tables), OutboxRows(*tables), KeptTraces(*tables)
 
     # -- spans ---------------------------------------------------------------------------------------------------
 
@@ -222,8 +222,8 @@ class Store:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
         tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
         of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
-        left to :meth:`Kept.keep` until ``retention_s`` is over. The future holds how many went of the kind that had
-        most; call again while it is ``limit``."""
+        left to :meth:`KeptTraces.keep` until ``retention_s`` is over. The future holds how many went of the kind that
+        had most; call again while it is ``limit``."""
 
         def work(connection: sqlite3.Connection) -> int:
             rows = connection.execute(

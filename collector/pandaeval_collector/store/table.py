@@ -19,7 +19,7 @@ _MOST, _EXACT = 64, 16
 """Rows of a statement; up to how many there is one for each number of them."""
 
 
-class Table:
+class StoreTable:
     """The tables of one subject in one store. Reading is safe from any thread that ``reader`` has a connection for,
     writing happens on the store's writer: nothing can be written without one."""
 

@@ -7,13 +7,13 @@ Memory does not grow with the input: spans wait on disk.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from google.protobuf.message import DecodeError
-
+from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, TRACE_SECONDS, OverTimeError
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTrace
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
@@ -145,9 +145,12 @@ class TraceFiles:
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
         """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
+            seconds = TRACE_SECONDS + each.size * SECONDS_PER_BYTE
             try:
-                trace = stored(self.store.reads, each.chunks, closing_of(each)).trace
-            except (ValueError, DecodeError) as error:
+                trace = LIMIT.run(seconds, stored, self.store.reads, each.chunks, closing_of(each)).trace
+            except sqlite3.Error:
+                raise
+            except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises, the others are read
                 on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
             if trace is not None:

@@ -124,9 +124,21 @@ class TestVerdict:
     def test_fails_where_one_result_fails(self) -> None:
         assert facts(result(), LOOP, result("a", Unscored(Why.NO_CONTENT)))["pandaeval.verdict"] == "fail"
 
-    @pytest.mark.parametrize("finding", [Score(0.75), Assumed("no plan")])
-    def test_passes_where_one_passes_and_none_fails(self, finding: Score | Assumed) -> None:
-        assert facts(result("a", Unscored(Why.NO_CONTENT)), result(finding=finding))["pandaeval.verdict"] == "pass"
+    def test_passes_where_one_passes_and_none_fails(self) -> None:
+        assert facts(result("a", Unscored(Why.NO_CONTENT)), result(finding=Score(0.75)))["pandaeval.verdict"] == "pass"
+
+    def test_what_is_assumed_was_not_looked_at(self) -> None:
+        assert facts(result(finding=Assumed("no plan")))["pandaeval.verdict"] == "unscored"
+
+    def test_that_a_run_ended_with_an_answer_is_no_praise(self) -> None:
+        ended = result("response", Score(1.0, "the run ended with an answer"), evaluator=CODE)
+        assert facts(ended, result(finding=Assumed("no plan")))["pandaeval.verdict"] == "hardly_checked"
+        assert shown(ended).name == "evaluate trace"
+        assert facts(ended, result())["pandaeval.verdict"] == "pass"
+
+    def test_an_excused_score_is_not_the_lowest(self) -> None:
+        excused = result("loop_detection", Score(0.1, "asked for again", label="excused"))
+        assert facts(excused, result(finding=Score(0.8)))["pandaeval.score.min"] == 0.8
 
     def test_is_unscored_where_nothing_was(self) -> None:
         assert facts(result(finding=Unscored(Why.NO_CONTENT, "nothing captured"))).items() >= {

@@ -116,6 +116,16 @@ class TestModelCalls:
         tree, _ = merge_duplicates(Tree(spans()))
         assert tree.by_id[framework.span_id].error == error
 
+    def test_a_call_told_by_thousands_of_nested_spans_is_one_call(self) -> None:
+        spans = Spans()
+        outer = inner = spans.tool(None, "look", start_ns=0, end_ns=10_000)
+        for depth in range(1, 1_500):
+            inner = spans.tool(inner, "look", start_ns=depth, end_ns=10_000 - depth)
+        spans.tool(inner, "look", start_ns=1_500, end_ns=2_000, error="no wind")
+        tree, folded = merge_duplicates(Tree(spans()))
+        assert folded == 1_500
+        assert tree.by_id[outer.span_id].error == "no wind"
+
     def test_another_answer_is_not_taken_however_full(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "hello", name="outer", response_id="r1")

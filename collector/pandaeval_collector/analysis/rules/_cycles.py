@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.rules._canonical import bare, canonical_arguments, same_answer
-from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._code_runs import NAME as CODE
+from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT
+from pandaeval_collector.analysis.rules._failures import as_object, error_of, failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, is_stepwise
 from pandaeval_otel.model import Kind, Reasoning, Span, Text, ToolCall, ToolRequest, ToolResponse, Trace
 
@@ -162,6 +165,63 @@ def _forgive(chain: _Chain) -> None:
     for repeat in chain.repeats:
         repeat.wasted = False
     chain.repeats.clear()
+
+
+_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)\S*[\d/\\@#]\S*")
+_STATUS = re.compile(r"\W*[1-5]\d\d\W*")
+_TELLING = re.compile(r"[^\W\d_]{3,}")
+_TELLS_NOTHING = frozenset(
+    """
+    error errors exception failed failure fails exit exited code status command tool call function execution non zero
+    returned with the while executing running result output stdout stderr none null message process
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+
+
+def masked_reason(call: ToolCall) -> str:
+    """Returns why a call failed, without the values that it was about; ``""`` where that says nothing."""
+    text = error_of(call).strip()
+    if "Traceback (most recent" in text[:LOOKED_AT]:
+        text = text[-LOOKED_AT:].rsplit("\n", 1)[-1]
+    text = _VALUE.sub(lambda held: held[0] if _STATUS.fullmatch(held[0]) else "#", text[:LOOKED_AT])
+    given = as_object(call.arguments) or call.arguments
+    for value in given.values() if isinstance(given, dict) else ():
+        if isinstance(value, str) and len(value) > 2:
+            text = text.replace(value, "#")
+    text = " ".join(text.casefold().split())
+    return text if {*_TELLING.findall(text)} - _TELLS_NOTHING else ""
+
+
+def find_failing(steps: Sequence[Step], known: Sequence[Cycle]) -> list[Cycle]:
+    """Finds tools that fail three times or more in a row for the same reason, whatever their arguments. A success of
+    the tool, another failure of it, a wait and a message of the user end a row; calls at the same time are one. That
+    something is not there is an answer to a call that looks. Code in a model's answer has rules of its own. Repeats
+    that are ``known`` are not counted again."""
+    wasted = {index for cycle in known for index in cycle.wasted}
+    latest: dict[tuple[str, str], tuple[str, list[int]]] = {}
+    rows: list[list[int]] = []
+    waited = -1
+    for index, step in enumerate(steps):
+        if step.nature is Nature.WAITING or step.idle_s >= (RETRY_WAIT_S if step.idle_known else UNKNOWN_WAIT_S):
+            waited = index
+        absent = step.nature is Nature.READING and is_absence(step.call)
+        reason = "" if absent or step.call.name == CODE or not failed(step.call) else masked_reason(step.call)
+        reason_before, row = latest.get((step.call.agent, step.call.name), ("", []))
+        before = steps[row[-1]] if row else step
+        if row and step.signature is not None and step.signature == before.signature:
+            continue  # the same call again has rules of its own
+        if reason and row and reason == reason_before and before.turn == step.turn and waited <= row[-1]:
+            if step.call.start_ns >= before.call.end_ns and not (step.asked_by and step.asked_by == before.asked_by):
+                row.append(index)
+        else:
+            rows.append([index] if reason else [])
+            latest[step.call.agent, step.call.name] = reason, rows[-1]
+    cycles = (
+        Cycle("failing", len(row), tuple(row), tuple(index for index in row[1:] if index not in wasted))
+        for row in rows
+        if len(row) >= CAUTIOUS_ROUNDS
+    )
+    return sorted((cycle for cycle in cycles if cycle.wasted), key=lambda cycle: cycle.wasted)
 
 
 # What a span takes over from the spans above it: the agent at work, and the tool call that it happens inside.

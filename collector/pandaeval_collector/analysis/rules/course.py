@@ -14,6 +14,7 @@ from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, spelled_calls, was_to_change, wrong_calls
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
+from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_otel.model import Trace
 
 # Whether a user's message asks for what was said before: again, in a second version, with more to it, in spite of the
@@ -56,15 +57,23 @@ _LONGEST = 2_000
 def asks_again(trace: Trace) -> bool:
     """Whether the trace's last message of a user asks for a repeat or a second version, adds to what it asked, or
     presses for it."""
-    said = trace.turns[-1].user if trace.turns else trace.input
-    if not said:
-        return False
-    asked = str(said)[-_LONGEST:]
+    asked = _question(trace)
     if asked.isascii() and not any(map(asked.lower().__contains__, _SIGNS)):
         return False  # as mostly, told in a tenth of the time that the search takes
     return _AGAIN.search(asked) is not None
 
 
+def asked_words(trace: Trace) -> str:
+    """Returns the content words of the trace's last message of a user, in the order of the alphabet."""
+    return " ".join(sorted(content_tokens(_question(trace)))[:_MOST_WORDS])
+
+
+def _question(trace: Trace) -> str:
+    asked = trace.turns[-1].user if trace.turns else trace.input
+    return str(asked or "")[-_LONGEST:]
+
+
+_MOST_WORDS = 48
 _MOST_VALUES, _SHORTEST = 64, 3
 _APOLOGY = re.compile(r"\b(?:sorry|apologi[sz]e|apologies|unfortunately|regret)\b", re.IGNORECASE)
 REFUSAL = re.compile(

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
-from pandaeval_collector.analysis.rules._failures import failed, is_absence
-from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
+from pandaeval_collector.analysis.rules._failures import as_object, failed, is_absence
+from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
@@ -74,23 +74,27 @@ def lost_at(trace: Trace) -> list[int]:
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-
-    def makes_up(at: int, later: int) -> bool:
-        """Returns whether a success that stands behind a failure came after it, not at the same moment."""
-        one, other = calls[at], calls[later]
-        if one.name == other.name or other.start_ns > one.start_ns:
-            return True
-        return starts.get(other.span_id) == other.start_ns == one.start_ns  # told of by one model's input, in order
-
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
-    return [
-        at
-        for place, at in enumerate(changing)
-        if wrong[at]
-        and not any(not wrong[later] and makes_up(at, later) for later in changing[place + 1 :])
-        and not (calls[at].has_arguments and (calls[at].name, spelled[at]) in succeeded)
-    ]
+    lost: list[int] = []
+    # Of the successes behind a failure: their tools, the last one's time, and times of those that a model's input told.
+    tools: set[str] = set()
+    latest, told = -1, set[int]()
+    for at in reversed(changing):
+        call = calls[at]
+        if not wrong[at]:
+            tools.add(call.name)
+            latest = max(latest, call.start_ns)
+            if starts.get(call.span_id) == call.start_ns:
+                told.add(call.start_ns)
+        elif not (
+            call.name in tools
+            or latest > call.start_ns
+            or call.start_ns in told
+            or (call.has_arguments and (call.name, spelled[at]) in succeeded)
+        ):
+            lost.append(at)
+    return lost[::-1]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
@@ -115,13 +119,64 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name_of(call) for call in islice(calls, _MOST_NAMED)))
 
 
+def answering_span(trace: Trace) -> str:
+    """Returns the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
+    own, which said it; where none shows what it said, the last model call. ``""`` without one."""
+    inner = {span.parent_id for span in trace.spans}
+    steps = [
+        span
+        for span in trace.spans
+        if span.kind is Kind.LLM or (span.kind is Kind.AGENT and span.span_id not in inner)
+        if span.span_id != trace.root_span_id
+    ]
+    answer = (trace.output or "").strip()
+    heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]
+    for same in (str.__eq__, str.__contains__) if answer else ():
+        if by := [id_ for id_, texts in heard if any(same(answer, text) for text in texts if text)]:
+            return by[-1]
+    models = [span for span in steps if span.kind is Kind.LLM and span.output is None]
+    return max(models, key=lambda span: span.end_ns).span_id if models and answer else ""
+
+
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
-    """Whether a call was to change something, by its definition or its name."""
+    """Whether a call was to change something, by its definition or its name; of a shell or an interpreter, by the
+    commands or the code that it was given."""
     hint = read_only_hints(trace).get(call.name)
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
+    if hint is None and runs_code(call.name) and (given := _given(call.arguments)) is not None:
+        return _WRITING.search(given[:_LONGEST]) is not None
     return nature(call.name, hint) is Nature.CHANGING
 
+
+_CODE_KEYS = ("command", "cmd", "commands", "code", "script", "source", "sql", "query", "input", "args", "keystrokes")
+
+
+def _given(arguments: object) -> str | None:
+    """Returns the commands or the code in a call's arguments; ``None`` where there are none."""
+    held = as_object(arguments) or arguments
+    if isinstance(held, dict):
+        held = next((held[key] for key in _CODE_KEYS if held.get(key)), None)
+    return " ".join(map(str, held)) if isinstance(held, list) else held if isinstance(held, str) else None
+
+
+_WRITING = lazily(
+    r"(?:^|[;&|\n({\"'`]|\b(?:sudo|xargs|then|do|exec)\b)\s*(?:\w+=\S+\s+)*(?:"
+    r"(?:rm|rmdir|mv|cp|mkdir|touch|tee|dd|chmod|chown|ln|kill|pkill|patch|truncate|install|crontab|unzip|useradd)\s"
+    r"|git\s+(?:-\S+\s+)*(?:add|commit|push|pull|merge|rebase|reset|restore|checkout|switch|apply|rm|mv|stash|clone|"
+    r"init|cherry-pick|revert)\b"
+    r"|(?:apt|apt-get|apk|yum|dnf|brew|pip3?|uv|poetry|npm|pnpm|yarn|cargo|gem|go)\s+(?:pip\s+)?(?:-\S+\s+)*"
+    r"(?:install|add|remove|uninstall|upgrade|publish)\b"
+    r"|(?:docker|kubectl|helm|systemctl|service|terraform|aws|gcloud|az)\b[^\n;&|]*\b(?:run|rm|stop|start|restart|"
+    r"build|push|apply|delete|create|scale|patch|install|upgrade|enable|disable|destroy|put\S*|update\S*)\b)"
+    r"|\b(?:sed|perl)\s+(?:-\S+\s+)*-\w*i|(?<![-=0-9&<>])>>?\s*(?!/dev/null|&|=)[\w./~$\"'-]"
+    r"|\bcurl\b[^\n]*(?:\s-X\s*(?:POST|PUT|PATCH|DELETE)|\s(?:-d|--data\S*|-F|-T)\s)"
+    r"|\b(?:insert\s+into|update\s+[\w.\"`]+\s+set|delete\s+from|drop\s+\w+|alter\s+\w+|truncate\s+table|"
+    r"create\s+(?:or\s+replace\s+)?(?:table|view|index|database))\b"
+    r"|\bopen\([^)\n]*,\s*(?:mode=)?['\"][wax]|\.(?:write_text|write_bytes|to_csv|to_excel|to_sql|savefig|unlink|commit)\("
+    r"|\b(?:os\.(?:remove|rename|makedirs|mkdir|rmdir)|shutil\.\w+|requests\.(?:post|put|patch|delete))\("
+)
+"""Commands, SQL and code that change something, as far as the text shows."""
 
 # What an answer says of work that failed: that it failed, that it was done, or how the user wants to go on.
 _QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
@@ -135,6 +190,7 @@ _FAILED = lazily(
     r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|"
     r"went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
     r"is not|are not|no longer|instead|"
+    r"unchanged|remains? (?:on|in|with|as|at|the same|active|open|booked|pending)|"
     r"no (?:booking|order|change|refund|payment|reservation|action)s? (?:was|were|has|have)|"
     r"leider|nicht|fehler\w*|fehlgeschlagen|gescheitert|"
     r"malheureusement|désolée?|impossible|échou\w+|échec|erreur|n'ai pas|"
@@ -151,10 +207,15 @@ _ALL_IS_WELL = lazily(
 )
 """Phrases that sound like a failure and report none."""
 _ASKS_ON = lazily(
-    r"\b(?:would you (?:like|prefer)|do you (?:want|prefer)|shall i|should i|"
+    r"\b(?:would you (?:still |rather )?(?:like|prefer|want)|do you (?:still )?(?:want|prefer|wish)|shall i|should i|"
     r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
     r"let me know (?:if|how|which|what|whether)|how would you like)\b"
 )
+_GO_ON = lazily(
+    r"\b(?:proceed|go ahead|go on|continue|move forward|try again|still (?:like|want|wish|prefer)|"
+    r"instead|alternative\w*|another (?:way|method|card|date|option)|different)\b"
+)
+"""What a question about work that was not done yet asks."""
 _HANDS_OVER = lazily(
     r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
     r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
@@ -176,7 +237,8 @@ _CLAIMS = lazily(
 _NOT_YET = lazily(
     r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
     r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
-    r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$"
+    r"\b(?:would|could|should|shall|please|can|to be|will be|ready to|about to|going to|whether|already|earlier|"
+    r"previous(?:ly)?)\b|\?\s*$"
 )
 """A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
 _SORRY = lazily(
@@ -212,24 +274,35 @@ def told(answer: str, done: bool = True) -> Told:
     """Reads what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
     work was done, so a claim may be about that, and words about limits about the rest."""
     text = answer[:_LONGEST].replace("\u2019", "'")
-    sentences = [each for each in _SENTENCE.split(text) if each.strip()]
-    claims = any(_CLAIMS.search(each) is not None and _NOT_YET.search(each) is None for each in sentences)
+    sentences = _sentences(answer)
+    claims = bool(claims_in(answer))
     said = _ALL_IS_WELL.sub(" ", text)
     if claims:
         said = _ASIDE.sub(" ", _SORRY.sub(" ", said))
         if not done:
             said = _POLICY.sub(" ", said)
-    asks = any(
-        pattern.search(each) is not None
+    asking = [
+        each
         for each in sentences
         if _BY_THE_WAY.search(each) is None or " or " in each
-        for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER)
-    )
+        if any(pattern.search(each) is not None for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER))
+    ]
+    asks = bool(asking)
     if _FAILED.search(said) is not None:
         return Told.ASKED if asks else Told.ADMITTED
-    if claims:
+    if claims and not any(_GO_ON.search(each) for each in asking):
         return Told.CLAIMED
     return Told.ASKED if asks else Told.NOTHING
+
+
+def claims_in(answer: str) -> list[str]:
+    """Returns the sentences of an answer that say that something was done: no offer, condition or question."""
+    return [each for each in _sentences(answer) if _CLAIMS.search(each) is not None and _NOT_YET.search(each) is None]
+
+
+def _sentences(answer: str) -> list[str]:
+    text = answer[:_LONGEST].replace("\u2019", "'")
+    return [each for each in _SENTENCE.split(text) if each.strip()]
 
 
 def owns_up(answer: str) -> bool:

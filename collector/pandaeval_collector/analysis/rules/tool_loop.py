@@ -23,6 +23,9 @@ was captured. A call in other words, spelling or code that fails repeats one tha
 something else brought news in between. Code is edited if its numbers, texts and nearly all names stay; comments,
 imports and messages that it prints make no difference. Calls whose arguments were not captured are never compared.
 
+One tool that fails three times over for the same reason, values apart, is a loop whatever it was asked for: without a
+success of it or a message of the user in between, one call after another, and without back-off.
+
 Code that a model writes is a call of its statements, where no tool was called in the meantime. Agents that give each
 other the same task, handing over or as tools inside each other, go round in circles if none of them says or finds
 anything new; answers of an agent in ever new words hardly repeat, so such loops are not seen.
@@ -44,9 +47,11 @@ from pandaeval_collector.analysis.rules._cycles import (
     Visits,
     contexts,
     find_cycles,
+    find_failing,
     find_ping_pong,
     mark_repeats,
 )
+from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
@@ -120,10 +125,11 @@ LOOPING_ROUNDS = 3
 class LoopCycle:
     """One thing that an agent did over and over.
 
-    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``ping_pong`` (two agents hand
-    over to each other). ``rounds`` >= 2, the first included. ``tools``: names, in order of first appearance;
-    ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in order. ``wasted_calls``: calls of the
-    later rounds. ``seconds`` and ``tokens`` (input and output): spent after the first round.
+    ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``failing`` (one tool fails
+    for one reason), ``ping_pong`` (two agents hand over to each other). ``rounds`` >= 2, the first included. ``tools``:
+    names, in order of first appearance; ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in
+    order. ``wasted_calls``: calls of the later rounds. ``seconds`` and ``tokens`` (input and output): spent after the
+    first round.
     """
 
     kind: str
@@ -189,6 +195,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
     mark_rewordings(steps)
     mark_repeats(steps)
     cycles = [*find_cycles(steps), *find_ping_pong(visits.all, steps)]
+    cycles += find_failing(steps, cycles)
     wasted = {index for cycle in cycles for index in cycle.wasted}
     calls = trace.tool_calls
     times = [_time(cycle, calls) for cycle in cycles]
@@ -243,8 +250,13 @@ def _may_loop(trace: Trace) -> bool:
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls
-    if len({call.name for call in calls}) == len(calls):
+    times = Counter([call.name for call in calls])
+    if len(times) == len(calls):
         return False
+    often = {name for name, count in times.items() if count >= LOOPING_ROUNDS}
+    wrong = Counter([call.name for call in calls if call.name in often and failed(call)]) if often else {}
+    if any(count >= LOOPING_ROUNDS for count in wrong.values()):
+        return True
     defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
     if not defaults and len({*zip([call.name for call in calls], rough_arguments(calls), strict=True)}) == len(calls):
         return may_reword(calls)

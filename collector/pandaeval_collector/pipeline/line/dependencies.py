@@ -12,18 +12,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import orjson
+
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
 from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.metric import EarlierOutput, SessionReads, TraceMetric
+from pandaeval_collector.scoring.metric import APPLIES, EarlierOutput, SessionReads, TraceMetric
 from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.store import StoreReader
+from pandaeval_otel.model import Trace
 
 _SAID_CHARS = 200
 """Characters of a failed result's reason that are kept for the reason of its session."""
@@ -59,12 +63,13 @@ class Stretch:
 @dataclass(slots=True)
 class DueReading:
     """A metric is to be evaluated of a trace with others. ``others``: their indices in the stretch, in order;
-    ``evidence``: the digest of all of them."""
+    ``evidence``: the digest of all of them; ``trace``: with its spans, where they were read."""
 
     stretch: Stretch
     member: Member
     others: Sequence[int]
     evidence: str
+    trace: Trace | None = None
 
     @property
     def read(self) -> list[Member]:
@@ -133,13 +138,19 @@ class _Answers(_Rule):
     def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         member, first = reading.member, reading.stretch.first
         earlier = tuple(
-            EarlierOutput(each.trace_id, first + at, *each.direction_and_words())
+            EarlierOutput(each.trace_id, first + at, *each.direction_and_words(), frozenset(each.facts.asked.split()))
             for at, each in zip(reading.others, reading.read, strict=True)
         )
         size, lost = len(earlier[0].embedding) if earlier else 0, None if run is None else run.lost
         texts = own_texts(member, self._evaluator.embedder, size, lost)
-        trace, asked_again = remembered(member, unit), member.facts.asked_again
-        return self._evaluator.with_others(self.metric, trace, unit, texts, earlier=earlier, asked_again=asked_again)
+        facts = member.facts
+        asking = {
+            "asked_again": facts.asked_again,
+            "asked": frozenset(facts.asked.split()),
+            "changed": bool(facts.done),
+        }
+        trace = remembered(member, unit)
+        return self._evaluator.with_others(self.metric, trace, unit, texts, earlier=earlier, **asking)
 
 
 class _Before(_Rule):
@@ -153,12 +164,7 @@ class _Before(_Rule):
 
     def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result] | None:
         member = reading.member
-        if run is None:
-            session_id = reading.stretch.session_id
-            trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
-            trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
-        else:
-            trace = run.trace
+        trace = _kept(self._store, reading) if run is None else run.trace
         if trace is None:
             was_read = self.metric.name in (member.facts.evidence or ())
             return None if was_read else self._evaluator.said_of(self.metric.key, unit, _NOT_KEPT)
@@ -207,6 +213,14 @@ class _Recovery(_Rule):
         return taken_back(self._store, self._evaluator, unit, [], among=names)
 
 
+def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
+    """Reads the spans of a trace that was decided before; ``None`` where they are not kept."""
+    member, session_id = reading.member, reading.stretch.session_id
+    trace = kept_trace(store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
+    reading.trace = trace if trace is None or trace.session_id == session_id else with_session(trace, session_id)
+    return reading.trace
+
+
 class Dependencies:
     """Evaluates the metrics that read other traces of a session. Reads the store and never writes; one thread."""
 
@@ -236,7 +250,8 @@ class Dependencies:
     def score(self, stretches: Sequence[Stretch], batch: Mapping[str, FiledRun]) -> list[Result]:
         """Evaluates what is due in some sessions, and marks the members that have to be stored again. Adds the results
         of traces in the batch to those that are being filed there, and returns the others."""
-        again: list[Result] = []
+        again: dict[str, tuple[DueReading, list[Result]]] = {}
+        more: list[Result] = []
         for stretch in stretches:
             for member in stretch.members[stretch.since :]:
                 if member.facts.evidence is None:
@@ -246,13 +261,37 @@ class Dependencies:
                         # where the newest is not read with them, and that collector has nothing to say of it either.
                         names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
                         unit = unit_again(member, stretch.session_id, member.facts.digest)
-                        again += taken_back(self._store, self._evaluator, unit, [], among=names)
+                        if found := taken_back(self._store, self._evaluator, unit, [], among=names):
+                            again[member.trace_id] = DueReading(stretch, member, (), ""), found
         for rule in self._rules:
             due = [reading for stretch in stretches for reading in rule.due(stretch, batch)]
             rule.prepare(due)
             for reading in due:
-                again += self._score(rule, reading, batch.get(reading.member.trace_id))
-        return again
+                found = self._score(rule, reading, batch.get(reading.member.trace_id))
+                if rule.reads.answers:  # which names no step
+                    more += found
+                elif found:
+                    again.setdefault(reading.member.trace_id, (reading, []))[1].extend(found)
+        return [*more, *(result for reading, found in again.values() for result in self._explained(reading, found))]
+
+    def _explained(self, reading: DueReading, results: Sequence[Result]) -> list[Result]:
+        """Returns new results of a trace that was decided before, with what explains them and those that stand."""
+        member, evaluator = reading.member, self._evaluator
+        unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
+        anew = {result.metric for result in results if result.unit.level == "trace"}
+        stand = [
+            (row.id, body["metric"], tuple(body["span_ids"]))
+            for (about, key), row in self._store.newest_results([unit.id]).items()
+            if row.success is False and not (about == unit.id and key.partition(".")[2] in anew)
+            if (body := orjson.loads(row.body))["evaluator"]["kind"] != "llm"
+        ]
+        trace = reading.trace or _kept(self._store, reading)
+        if trace is None and (stand or any(result.success is False for result in results)):
+            return [*results]
+        told = (
+            [*results] if trace is None else evaluator.explained(trace, unit, results, stand=stand, with_session=True)
+        )
+        return told + taken_back(self._store, evaluator, unit, told, among=evaluator.explaining)
 
     def _score(self, rule: _Rule, reading: DueReading, filing: FiledRun | None) -> list[Result]:
         member, name = reading.member, rule.metric.name
@@ -260,7 +299,11 @@ class Dependencies:
             unit = filing.run.unit.with_evidence(reading.evidence)
         else:
             unit = unit_again(member, reading.stretch.session_id, reading.evidence)
-        results = rule.results(reading, unit, None if filing is None else filing.run)
+        run, seconds = None if filing is None else filing.run, self._evaluator.settings.trace_timeout
+        try:
+            results = LIMIT.run(seconds, rule.results, reading, unit, run)
+        except OverTimeError:
+            results = self._evaluator.set_aside(unit, LIMIT.reason, Why.TIMEOUT, [rule.metric])
         if results is None:
             return []
         member.facts.evidence = {**(member.facts.evidence or {}), name: reading.evidence}
@@ -284,7 +327,7 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
     """Returns the results of traces as their session is told them, by metric."""
     signals: dict[str, SignalFacts] = {}
     for result in results:
-        if result.unit.level != "trace" or not result.is_verdict:
+        if result.unit.level != "trace" or not result.is_verdict or result.finding.metadata.get(APPLIES) is False:
             continue
         if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
             signals[result.metric] = {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}

@@ -35,9 +35,10 @@ class TraceFacts:
     did in this trace, and the calls of other traces that it answers. ``turns``: the number of turns in the trace;
     ``judged``: whether traces like it are judged at all. ``rootless``: the root was not seen to end. ``held``: the size
     of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics that
-    are evaluated with what earlier traces left. ``asked_again``: the user asked for a repeat of what was said.
-    ``course``: how the trace went, packed (see :class:`pandaeval_collector.analysis.stats.problem_features.Course`),
-    ``None`` for unknown. ``utility``: it stands beside the conversation, so no session has it."""
+    are evaluated with what earlier traces left. ``asked_again``: the user asked for a repeat of what was said;
+    ``asked``: the content words of the question. ``course``: how the trace went, packed (see
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``utility``: it stands
+    beside the conversation, so no session has it."""
 
     agent: str
     service: str
@@ -65,6 +66,7 @@ class TraceFacts:
     held: int = 0
     unsettled: tuple[str, ...] = ()
     asked_again: bool = False
+    asked: str = ""
     course: list[Any] | None = None
     utility: bool = False
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.text import plain
-from pandaeval_collector.analysis.rules.course import asks_again, course
+from pandaeval_collector.analysis.rules.course import asked_words, asks_again, course
 from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by
 from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
@@ -129,6 +129,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         rootless=not trace.complete,
         held=len(held),
         asked_again=asks_again(trace),
+        asked=asked_words(trace),
         course=course(trace).pack() if counts else None,
         utility=bool(trace.utility),
     )

@@ -61,6 +61,13 @@ class SessionPlaces:
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
 
         again = self._compare(stretches(), batch, changes)
+        explaining = self._evaluator.explaining
+        for filing in batch.values():
+            is_failing = any(each.success is False or each.metric in explaining for each in filing.results)
+            if filing.run.trace is not None and is_failing:
+                filing.results = self._evaluator.explained(
+                    filing.run.trace, filing.run.unit, filing.results, with_session=True
+                )
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:

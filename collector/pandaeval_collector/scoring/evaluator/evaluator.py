@@ -18,8 +18,9 @@ from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import EXCUSED, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import (
@@ -63,6 +64,7 @@ class Evaluator:
         """Keys of the metrics whose results are for session metrics alone."""
         wanted = running.metrics
         metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
+        self._order = {metric.name: place for place, metric in enumerate(wanted)}
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
         self._judged = judged
@@ -79,13 +81,15 @@ class Evaluator:
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
+        shared = self.settings.shares_sessions
+        traces = [m for m in metrics if m.level == "trace"]
         self.dependent = sorted(
-            ((m, m.reads) for m in metrics if m.level == "trace" and m.reads is not None),
+            ((m, m.reads) for m in traces if m.reads is not None and (shared or m.needs_session)),
             key=lambda each: (each[1].later, not each[1].answers),
         )
         """The metrics that read other traces of the session, and which: those that compare answers first, those that
         read later traces last."""
-        self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
+        self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
         self._models = LearnedModels(self.settings.learned)
@@ -108,6 +112,7 @@ class Evaluator:
                 if metric.texts is not None:
                     wanted += attempt(metric, metric.texts, trace, ())
         id_, bands = self.embedder.id, self.embedder.bands
+        LIMIT.step("embedding its texts")
         try:
             found = embed_texts(self.embedder, wanted)
         except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
@@ -149,45 +154,55 @@ class Evaluator:
         results: list[Result] = []
         refused = refusal(trace, self.settings)
         spent = CPU.measure()
-        for index in range(len(trace.turns)):
-            found = []
-            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
-            for metric in coded if refused is None else ():
-                if score_by_code(metric, bare) is not None:
-                    found.append(metric)
-                spent.count(metric.key)
-            if not found and not self._turn:
-                continue
-            view = turn_view(trace, index)
-            for metric in self._turn:
-                threshold, origin = self._preparation.of(metric)
-                started = time.perf_counter()
-                said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
-                if said is not None:
-                    results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
-                spent.count(metric.key)
-            for metric in found:
-                results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
-                spent.count(metric.key)
+        bare = None
+        try:
+            for index in range(len(trace.turns)):
+                found = []
+                bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+                if LIMIT.is_over:
+                    raise OverTimeError
+                for metric in coded if refused is None else ():
+                    if score_by_code(metric, bare) is not None:
+                        found.append(metric)
+                    spent.count(metric.key)
+                if not found and not self._turn:
+                    continue
+                view = turn_view(trace, index)
+                for metric in self._turn:
+                    threshold, origin = self._preparation.of(metric)
+                    started = time.perf_counter()
+                    said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
+                    if said is not None:
+                        results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
+                    spent.count(metric.key)
+                for metric in found:
+                    results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
+                    spent.count(metric.key)
+        except OverTimeError:  # the turns before it keep their results
+            unit = turn_unit(bare or TurnView(trace))
+            done = {result.metric for result in results if result.unit.id == unit.id}
+            for metric in (each for each in (*self._turn, *coded) if each.name not in done):
+                results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
         spent.end(trace.trace_id)
         return results
 
-    def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
+    def explained(
+        self,
+        trace: Trace,
+        unit: Unit,
+        results: Sequence[Result],
+        *,
+        stand: Iterable[tuple[str, str, Sequence[str]]] = (),
+        with_session: bool = False,
+    ) -> list[Result]:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
-        also name. Results that other traces of the session may change are not explained."""
-        found = [*results]
+        also name. ``with_session``: they were read with the other traces of the session; else those that these may
+        change are not explained yet; ``stand``: further ones that failed before, see :meth:`blamed`."""
+        found = [each for each in results if each.metric not in self.explaining]
         failing = [each for each in found if each.success is False]
-        if not self._explaining or not failing or trace.is_step:
-            return found
-        if trace.session_id is not None or trace.continues or trace.responses:
-            may_change = {metric.name for metric in self._unsettled}
-            failing = [each for each in failing if each.metric not in may_change]
-            if not failing:
-                return found
-        named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
-        evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
-        of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
-        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
+        if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
+            failing = [each for each in failing if each.metric not in self.read_again]
+        told = self.blamed(trace, unit, [*stand, *((each.id, each.metric, _spans_of(each)) for each in failing)])
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:
@@ -195,10 +210,23 @@ class Evaluator:
                 found[at] = replace(each, finding=blamed)
         return found + told
 
-    def set_aside(self, unit: Unit, reason: str) -> list[Result]:
-        """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
-        finding = Unscored(Why.METRIC_ERROR, reason)
-        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in self._trace])
+    def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
+        known = sorted((each for each in failing if each[2]), key=lambda each: (self._order.get(each[1], 0), each[0]))
+        if not self._explaining or not known or trace.is_step:
+            return []
+        named: dict[str, list[str]] = {}
+        for _, metric, span_ids in known:
+            named.setdefault(metric, []).extend(span_ids)
+        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
+        return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
+
+    def set_aside(
+        self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
+    ) -> list[Result]:
+        """Returns unscored results of ``metrics``, if not given of all that look at one trace alone."""
+        asked = self._trace if metrics is None else metrics
+        return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in asked])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
@@ -268,10 +296,12 @@ class Evaluator:
 
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
-        what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
-        the metric counts by its failures only."""
+        what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
+        excused, and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
-        if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
+        if not isinstance(finding, Score) or finding.label == EXCUSED:
+            return None
+        if result.success and result.metric in self._only_failures:
             return None
         if mode == "raw":
             return finding.value
@@ -310,3 +340,7 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
+
+
+def _spans_of(result: Result) -> tuple[str, ...]:
+    return result.finding.span_ids if isinstance(result.finding, Score) else ()

@@ -24,7 +24,7 @@ Outcomes = Mapping[tuple[str, str, str], int]
 """Counts of results by (metric key, outcome, why)."""
 INLINE = "inline"
 """``metadata.basis`` of a session's score that rests on metrics without a model."""
-_CHECKS = re.compile(r"rule checks: \d+ of \d+ failed; task success: not judged")
+_CHECKS = re.compile(r"(?:nothing found|\d+ findings?) by rules \([^()]*\); task success: not judged")
 """How the reason of ``agent_reliability`` begins where no judge had a part."""
 _SAID = {"problem_found": "problem found", "no_problem_found": "no problem found"}
 
@@ -67,7 +67,7 @@ def verdict(label: str | None) -> str:
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """Returns what such a score says and leaves open: how many of its rule checks failed, by its ``reason``."""
+    """Returns what such a score says and leaves open: what was found, by its ``reason``."""
     told = _CHECKS.match(reason)
     return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"
 

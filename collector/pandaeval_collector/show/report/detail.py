@@ -25,7 +25,7 @@ from pandaeval_otel.model import (
 )
 
 _OF_CALL = ("id", "name", "arguments", "result", "error", "span_id", "agent")
-_CALLS_A_ROUND = {"repeat": 1, "cycle2": 2, "cycle3": 3, "ping_pong": 2}
+_CALLS_A_ROUND = {"repeat": 1, "cycle2": 2, "cycle3": 3, "failing": 1, "ping_pong": 2}
 
 
 def describe(trace: Trace) -> dict[str, Any]:

@@ -380,8 +380,12 @@ class TestCosmetics:
 
     def test_another_failure(self) -> None:
         run = Run()
-        for number, text in enumerate(("ferry Kiel Oslo", "ferries Kiel to Oslo", "ferry from Kiel to Oslo")):
-            run.call("search_web", {"query": text}, error=f"ParseError: at word {number}")
+        for at, text in (
+            ("end", "ferry Kiel Oslo"),
+            ("start", "ferries Kiel to Oslo"),
+            ("gap", "ferry from Kiel to Oslo"),
+        ):
+            run.call("search_web", {"query": text}, error=f"ParseError: no word at the {at}")
         assert run.found().wasted_calls == 0
 
 
@@ -978,3 +982,62 @@ def test_calls_that_nobody_can_compare_are_counted() -> None:
     assert silent.found().unseen == 2
     nothing = ToolDefinition("get_line", parameters={"type": "object", "properties": {}})
     assert Run(tools=(nothing,)).call("get_line", result="a").call("get_line", result="b").found().unseen == 0
+
+
+class TestFailingAlike:
+    """One tool that fails for the same reason, whatever it is asked for."""
+
+    REASONS = (
+        "Error: seat 12A is not on deck 3",
+        "Error: seat 14C is not on deck 9",
+        "Error: seat 7F is not on deck 1",
+    )
+
+    def fails(self, *errors: str, name: str = "reserve_seat", wait: float = 0.0) -> Run:
+        run = Run()
+        for at, error in enumerate(errors):
+            run.call(name, {"seat": at, "cabin": "abcdef"[at]}, error, wait=wait if at else 0.0)
+        return run
+
+    def test_three_times_is_a_loop(self) -> None:
+        found = tool_loop(self.fails(*self.REASONS).trace())
+        [cycle] = found.cycles
+        assert (cycle.kind, cycle.rounds, cycle.wasted_calls, found.looping) == ("failing", 3, 2, True)
+
+    def test_of_tracebacks_the_last_line_is_the_reason(self) -> None:
+        lines = [
+            f'Traceback (most recent call last):\n  File "a.py", line {at}, in f\n    x = {code}\nKeyError: {key}'
+            for at, code, key in ((1, "a[1]", "'b'"), (7, "c + d", "'e'"), (9, "g(h)", "'i'"))
+        ]
+        assert tool_loop(self.fails(*lines, name="reserve").trace()).looping
+
+    def test_other_calls_in_between_make_no_difference(self) -> None:
+        run = Run()
+        for at, error in enumerate(self.REASONS):
+            run.call("reserve_seat", {"seat": at}, error).call("get_plan", {"deck": at}, f"deck {at} of the ship")
+        assert tool_loop(run.trace()).looping
+
+    @pytest.mark.parametrize(
+        "errors",
+        [
+            ("Error: seat 12A is taken", "Error: seat 14C is taken"),
+            ("Error: seat 12A is taken", "Error: no such deck as 3", "Error: the passenger is unknown"),
+            ("Error: exit code 1", "Error: exit code 2", "Error: exit code 1"),
+            ("Error: seat 12A is taken", "reserved", "Error: seat 14C is taken", "Error: seat 15C is taken"),
+        ],
+    )
+    def test_twice_other_reasons_none_and_a_success_between_are_none(self, errors: tuple[str, ...]) -> None:
+        assert not tool_loop(self.fails(*errors).trace()).looping
+
+    def test_that_something_is_not_there_is_an_answer(self) -> None:
+        errors = [f"Error: user {name}@x.org not found" for name in "abc"]
+        assert not tool_loop(self.fails(*errors, name="find_user").trace()).looping
+
+    def test_a_retry_with_back_off_is_none(self) -> None:
+        assert not tool_loop(self.fails(*self.REASONS, wait=1.5).trace()).looping
+
+    def test_another_message_of_the_user_ends_it(self) -> None:
+        run = Run()
+        for at, error in enumerate(self.REASONS):
+            run.call("reserve_seat", {"seat": at}, error).answer(f"Seat {at} cannot be had. Another one?")
+        assert not tool_loop(run.trace()).looping

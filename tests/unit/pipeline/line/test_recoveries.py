@@ -12,7 +12,7 @@ import pytest
 from support.ferry_desk import MS, message, span
 from support.line import RunningLine, as_file
 from support.made_traces import START_NS, MadeTrace
-from support.two_lines import QUIET
+from support.two_lines import QUIET, UNSHARED
 
 
 def trace(number: int, answer: str, *results: str) -> MadeTrace:
@@ -105,6 +105,14 @@ async def test_what_is_no_recovery(tmp_path: Path, traces: tuple[MadeTrace, ...]
         await line.settle()
         assert response(line, traces[0])["score"] == score
         assert line.standing() == as_file([*traces])
+
+
+async def test_where_the_later_trace_may_be_elsewhere_the_failure_stands(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path, settings=UNSHARED) as line:
+        for each in (FAILED, BOOKED):
+            await line.send(each)
+            await line.wait(QUIET)
+        assert [each["score"] for each in line.of(FAILED, "response")] == [0.4]
 
 
 @pytest.mark.parametrize("order", [*permutations((ASKED, RAN, ANSWERED))])

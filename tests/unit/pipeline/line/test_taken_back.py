@@ -177,3 +177,32 @@ async def test_a_verdict_goes_if_the_newest_revision_is_not_in_the_sample(asked:
     await of.revise(made, (*made.spans, called_again(found, 3)))
     assert [each["success"] for each in of.said("grounding")] == [False, True]
     assert [each["outcome"] for each in of.said("confidence")] == ["scored", "unscored"]
+
+
+def blame(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
+    return line.of(of, "blame")[-1]
+
+
+async def test_what_waits_for_its_session_is_explained_and_the_model_call_named(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path) as line:
+        await line.send(INVENTS)
+        await line.wait(QUIET)
+        [model] = [each for each in INVENTS.spans if each.name.startswith("chat")]
+        told = blame(line, INVENTS)
+        assert (told["outcome"], told["span_ids"]) == ("scored", [model.span_id.hex()])
+        assert grounding(line, INVENTS)["metadata"]["blame"] == told["metadata"]["step"]
+        await line.settle()
+        assert line.standing() == as_file([INVENTS])
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_what_an_earlier_trace_makes_up_for_takes_the_blame_back(tmp_path: Path, first: bool) -> None:
+    """The earlier trace of the session has the value after all, and comes before or after."""
+    knows = trace(1, "It is booked.", result={"sailing": INVENTED})
+    async with RunningLine(tmp_path) as line:
+        for each in (knows, INVENTS) if first else (INVENTS, knows):
+            await line.send(each)
+            await line.wait(QUIET)
+        assert [each["outcome"] for each in line.of(INVENTS, "blame")] == ([] if first else ["scored", "unscored"])
+        await line.settle()
+        assert line.standing() == as_file([knows, INVENTS])

@@ -82,6 +82,23 @@ class TestWhich:
         assert isinstance(found, Score)
         assert (found.span_ids, found.label) == ((answering.span_id,), "llm")
 
+    def test_an_agent_that_shows_no_step_of_its_own_is_a_step(self) -> None:
+        said = (Message("assistant", (Text(RUN.output or ""),)),)
+        whole = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "helper", Kind.AGENT, 4, 8, output=said)
+        inside = Span(RUN.trace_id, "5" * 16, whole.span_id, "chat", Kind.LLM, 5, 7, output=said)
+        for more, named in (((whole,), whole), ((whole, inside), inside)):
+            found = blamed(replace(RUN, spans=(*RUN.spans, *more)), grounding=(RUN.root_span_id,))
+            assert isinstance(found, Score)
+            assert found.span_ids == (named.span_id,)
+
+    @pytest.mark.parametrize("output", [None, (Message("assistant", (Text("Part of it."),)),)])
+    def test_the_answer_may_be_put_together_or_shown_by_the_run_alone(self, output: tuple[Message, ...] | None) -> None:
+        answering = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "chat", Kind.LLM, 4, 5, output=output)
+        run = replace(RUN, spans=(*RUN.spans, answering), output="Hello. Part of it. Bye.")
+        found = blamed(run, grounding=(RUN.root_span_id,))
+        assert isinstance(found, Score)
+        assert found.span_ids == (answering.span_id,)
+
     @pytest.mark.parametrize("failing", [{}, {"coherence": (RUN.root_span_id,)}, {"coherence": ("f" * 16,)}])
     def test_nobody_where_no_finding_names_a_step(self, failing: dict[str, tuple[str, ...]]) -> None:
         assert blamed(**failing) is None

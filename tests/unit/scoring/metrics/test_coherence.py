@@ -11,11 +11,14 @@ import pytest
 from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, knows
 from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.base.score import Finding, Score, Unscored
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.pipeline.line.dependencies import signals_of
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.coherence import METRIC
 from pandaeval_otel.model import Kind, Message, Span, Text, Trace, Turn
 from support.embedder import WordEmbedder
+from support.results import result
 
 REFUND = "How much would I get refunded for booking FJ-55120 if I cancel it today?"
 TOWN = "Larvik is a charming coastal town, well known for its beech forest and its natural mineral water."
@@ -47,32 +50,39 @@ def score(found: object) -> Score:
     return found
 
 
+def assert_does_not_apply(found: object) -> None:
+    assert isinstance(found, Unscored)
+    assert (found.why, found.metadata) == (Why.INSUFFICIENT_EVIDENCE, {"applies": False})
+    assert found.reason.startswith("does not apply: ")
+
+
 class TestOnAndOff:
     def test_an_answer_to_the_question_is_on_topic(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, REFUNDED))))
         assert found.value >= BANDS.cut
         assert found.metadata["calibrated"] == 1.0
         assert "off_topic" not in found.metadata
-        assert found.reason.startswith("the answer is on topic: cosine ")
+        assert found.reason.startswith("the answer is about what was asked (cosine ")
 
     def test_an_answer_about_something_else_is_surely_off(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN))))
         assert found.value < BANDS.sure
         assert found.metadata["off_topic"] is True
         assert found.metadata["calibrated"] == 0.0
-        assert "off topic, surely" in found.reason
-        assert "below this embedder's cut of 0.22" in found.reason
+        assert found.reason.startswith("the answer is about something else (cosine ")
+        assert "far below this embedder's cut of 0.22" in found.reason
 
     def test_nothing_is_sure_below_a_threshold_that_lets_it_pass(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, TOWN)), 0.0))
         assert "off_topic" not in found.metadata
-        assert "on topic" in found.reason
+        assert found.reason.startswith("the answer is about what was asked")
 
     @pytest.mark.parametrize(("limit", "passes"), [(0.4, True), (0.400001, False)])
     def test_the_reason_says_what_the_threshold_makes_of_it(self, limit: float, passes: bool) -> None:
         found = score(ask(Fixed(0.4), trace((FLIGHT, TOWN)), limit))
         assert (found.value >= limit - 1e-9) is passes
-        assert f"the answer is {'on' if passes else 'off'} topic: cosine 0.4" in found.reason
+        what = "what was asked" if passes else "something else"
+        assert found.reason.startswith(f"the answer is about {what} (cosine 0.4")
         assert f"{'not ' if passes else ''}below the threshold of 0.4" in found.reason
 
 
@@ -97,6 +107,7 @@ class TestSilence:
             ("Yes, please proceed.", BOOKED),
             ("thanks!", "You're welcome! Have a great day."),
             ("Sure, my user ID is sophia_martin_4574.", "Here are your reservations from Orlando to New York."),
+            ("Warranty?", "The cafeteria serves soup."),
             (REFUND, "Yes."),
             (REFUND, "4"),
             (REFUND, '{"percent": 80}'),
@@ -107,10 +118,17 @@ class TestSilence:
             ),
         ],
     )
-    def test_where_nothing_could_tell_there_is_no_result(
+    def test_where_nothing_could_tell_it_says_that_it_does_not_apply(
         self, embedded: EmbeddedEmbedder, message: str, answer: str
     ) -> None:
-        assert ask(embedded, trace((message, answer))) is None
+        assert_does_not_apply(ask(embedded, trace((message, answer))))
+
+    def test_its_session_does_not_miss_it(self, embedded: EmbeddedEmbedder) -> None:
+        finding = ask(embedded, trace(("Warranty?", "The cafeteria serves soup.")))
+        assert isinstance(finding, Unscored)
+        assert signals_of(Evaluator(embedded), [result("coherence", finding)]) == {}
+        missed = Unscored(Why.INSUFFICIENT_EVIDENCE, "the embedder does not know the answer")
+        assert [*signals_of(Evaluator(embedded), [result("coherence", missed)])] == ["coherence"]
 
     def test_a_short_answer_can_still_be_on_topic(self, embedded: EmbeddedEmbedder) -> None:
         found = ask(embedded, trace(("What is the weather in Oslo?", "Cold weather in Oslo.")))
@@ -136,7 +154,7 @@ class TestTheTurnBefore:
 
     def test_history_that_holds_no_answer_yet_is_none(self, embedded: EmbeddedEmbedder) -> None:
         alone = (("system", "Be kind."), ("user", "Yes, please do."))
-        assert ask(embedded, trace(("Yes, please do.", BOOKED), history=alone)) is None
+        assert_does_not_apply(ask(embedded, trace(("Yes, please do.", BOOKED), history=alone)))
 
     def test_a_message_with_a_subject_stands_alone(self, embedded: EmbeddedEmbedder) -> None:
         found = score(ask(embedded, trace((REFUND, REFUNDED), history=self.HISTORY)))
@@ -191,7 +209,7 @@ class TestWithoutATable:
     def test_nothing_is_surely_off(self) -> None:
         found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
         assert "off_topic" not in found.metadata
-        assert found.reason == "the answer is off topic: cosine 0.00 is below the threshold of 0.50"
+        assert found.reason == "the answer is about something else (cosine 0.00, below the threshold of 0.50)"
 
 
 def test_it_says_that_messages_were_cut_rather_than_asking_for_the_switch(embedded: EmbeddedEmbedder) -> None:

@@ -193,19 +193,20 @@ def test_how_many_of_the_checks_that_apply_could_look(
 
 
 @pytest.mark.parametrize(
-    ("signals", "failed"),
+    ("signals", "counted"),
     [
-        ([], 0),
-        ([{}], 0),
-        ([{"coherence": 0.5}], 0),
-        ([{"coherence": 0.49}], 1),
-        ([{"coherence": 0.1, "response": 0.0}, {"coherence": 0.2}, {"grounding": 0.9}], 2),
+        ([], {}),
+        ([{}], {}),
+        ([{"coherence": 0.5}], {}),
+        ([{"coherence": 0.49}], {"coherence": 1}),
+        (
+            [{"response": 0.0}, {"coherence": 0.1, "response": 1.0}, {"coherence": 0.2}, {"grounding": 0.9}],
+            {"coherence": 2, "response": 1},
+        ),
     ],
 )
-def test_a_kind_of_check_fails_once_however_many_traces_it_speaks_against(
-    signals: list[dict[str, float]], failed: int
-) -> None:
-    assert _signals.failed_checks(signals) == failed
+def test_findings_are_counted_by_trace(signals: list[dict[str, float]], counted: dict[str, int]) -> None:
+    assert [*_signals.findings(signals).items()] == [*counted.items()]
 
 
 def test_what_a_score_rests_on_is_counted_by_trace() -> None:
@@ -249,7 +250,7 @@ class TestReliability:
         assert found.label == "problem_found"
         assert found.coverage == pytest.approx(3 / 9)
         assert found.reason == (
-            "rule checks: 1 of 2 failed; task success: not judged; "
+            "1 finding by rules (response in 1 trace); task success: not judged; "
             f"max risk 0.80 (response) in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged"
         )
         weights = found.metadata.pop("signal_weights")
@@ -317,15 +318,36 @@ class TestReliability:
         assert "band" not in found.metadata
 
     def test_nothing_that_speaks_against_it(self) -> None:
-        found = RELIABILITY.evaluate(view({"response": scored(1.0)}), context())
+        found = RELIABILITY.evaluate(view({"response": scored(1.0), "coherence": scored(1.0)}), context())
         assert isinstance(found, Score)
         assert found.value == 1.0
-        checks = "rule checks: 0 of 1 failed; task success: not judged"
-        assert found.reason == f"{checks}; max risk 0.00: nothing speaks against any of 1 trace (response)"
+        checks = "nothing found by rules (coherence, response); task success: not judged"
+        assert found.reason == f"{checks}; max risk 0.00: nothing speaks against any of 1 trace (coherence, response)"
         fine = view({"confidence": scored(1.0), "coherence": scored(1.0)}, {})
         found = RELIABILITY.evaluate(fine, context(judged=True))
         assert isinstance(found, Score)
         assert found.reason == "max risk 0.00: nothing speaks against any of 2 traces (confidence, coherence)"
+
+    @pytest.mark.parametrize("ended", [1.0, 0.5])
+    def test_where_only_the_ends_were_looked_at_it_is_hardly_checked(self, ended: float) -> None:
+        found = RELIABILITY.evaluate(view({"response": scored(ended)}, {"response": scored(1.0)}), context())
+        assert isinstance(found, Unscored)
+        assert (found.why, found.metadata["partial_score"]) == ("insufficient_evidence", ended)
+        assert found.reason.startswith("hardly checked: only how the runs ended was looked at")
+        failed = RELIABILITY.evaluate(view({"response": scored(0.0)}), context())
+        assert isinstance(failed, Score)
+        assert failed.label == "problem_found", "what was found is said"
+
+    def test_no_label_rests_on_grounding_alone(self) -> None:
+        made_up = {"grounding": scored(0.0, said="'$90' stands in no result"), "response": scored(1.0)}
+        alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
+        assert isinstance(alone, Score)
+        assert (alone.value, alone.label) == (pytest.approx(0.9), "no_problem_found")
+        assert alone.reason.startswith("1 finding by rules (grounding in 1 trace); task success: not judged; ")
+        beside = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
+        assert isinstance(beside, Score)
+        assert (beside.value, beside.label) == (0.0, "problem_found")
+        assert beside.reason.startswith("2 findings by rules (")
 
     @pytest.mark.parametrize(("at", "worst"), [(1, (0.1, 0.4, 0.9)), (2, (0.4, 0.1, 0.9)), (3, (0.9, 0.4, 0.1))])
     def test_the_worst_trace_is_named_wherever_it_is(self, at: int, worst: tuple[float, ...]) -> None:
@@ -333,7 +355,7 @@ class TestReliability:
         found = RELIABILITY.evaluate(traces, context())
         assert isinstance(found, Score)
         assert found.reason == (
-            "rule checks: 1 of 1 failed; task success: not judged; "
+            "2 findings by rules (coherence in 2 traces); task success: not judged; "
             f"max risk 0.90 (coherence) in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
         )
 

@@ -31,6 +31,7 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
 from pandaeval_collector.analysis.rules.grounding.follows import SPAN_OF_TIME, Follows, shown
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
 
 STRICT = frozenset({"identifier", "amount", "date"})
@@ -144,7 +145,7 @@ def first_said(trace: Trace, claim: Claim) -> str:
             texts = [fold(message.text) for message in span.output]
         if any(claim.value.text in text for text in texts):
             return span.span_id
-    return claim.span_id
+    return claim.span_id if claim.key else answering_span(trace) or claim.span_id
 
 
 def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], list[Claim]]:
@@ -329,7 +330,7 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
             sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
             written.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
-    for source in had.sources:
+    for source in had.sources if any(len(signs) > 1 for signs in written.values()) else ():
         if source.who != "result" or source.at > at:
             continue
         if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,9 +41,15 @@ def looked_at(session: SessionView, context: SessionContext) -> float:
     return sum(each.outcome == "scored" for each in apply) / len(apply) if apply else 1.0
 
 
-def failed_checks(signals: Sequence[Mapping[str, float]]) -> int:
-    """Returns how many kinds of signals speak against any trace."""
-    return len({name for trace in signals for name, value in trace.items() if value < RISKY})
+def findings(signals: Sequence[Mapping[str, float]]) -> dict[str, int]:
+    """Returns in how many traces each kind of signal speaks against the trace, most first."""
+    counted = Counter(name for trace in signals for name, value in trace.items() if value < RISKY)
+    return dict(counted.most_common())
+
+
+def without(signals: Sequence[Mapping[str, float]], name: str) -> list[dict[str, float]]:
+    """Returns the signals of all kinds but one."""
+    return [{kind: value for kind, value in trace.items() if kind != name} for trace in signals]
 
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:

@@ -8,8 +8,10 @@ traces too.
 
 Without a judge it rests on what code can see, and says so: ``metadata.basis`` is ``inline``, ``coverage`` counts the
 judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
-``no_problem_found``, and there is no band; where fewer than half of the checks that apply could look, no problem found
-would say nothing, and there is no score. No problem found is not task success: nobody asked for that.
+``no_problem_found``, and there is no band. Where only the ends of the runs were looked at, or fewer than half of the
+checks that apply could look, no problem found would say nothing, and there is no score. A made-up value makes a session
+riskier only beside another signal that speaks against it: no label rests on ``grounding`` alone. No problem found is
+not task success: nobody asked for that.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -24,21 +26,28 @@ from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import (
+    ENDINGS,
     ENOUGH,
     KINDS,
     coverage,
-    failed_checks,
+    findings,
     is_judged,
     looked_at,
     rests_on,
     session_signals,
+    without,
 )
+
+GROUNDING = "grounding"
 
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if not session.traces:
         return Assumed("No traces or signals to evaluate.")
     signals = session_signals(session, context)
+    counted = findings(signals)
+    if {*counted} == {GROUNDING}:
+        signals = without(signals, GROUNDING)
     found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
     covered, basis = coverage(session, context), rests_on(session, context)
     ids = [session.traces[position].trace_id for position in found.positions]
@@ -73,7 +82,14 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if judged:
         return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
     problem = bool(found.flagged) or found.score < context.threshold - TOLERANCE
-    checks = f"rule checks: {failed_checks(signals)} of {len(basis)} failed; task success: not judged"
+    told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
+    total = sum(counted.values())
+    what = f"{total} finding{'' if total == 1 else 's'}" if told else "nothing found"
+    checks = f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
+    if not problem and {*basis} <= {*ENDINGS}:
+        metadata["partial_score"] = found.score
+        reason = "hardly checked: only how the runs ended was looked at; task success: not judged"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
     if not problem and (seen := looked_at(session, context)) < ENOUGH:
         metadata["partial_score"] = found.score
         reason = f"{checks}; only {seen:.0%} of the checks that apply could look"
@@ -107,7 +123,7 @@ METRIC = Metric(
     level="session",
     name="agent_reliability",
     kind="math",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",

@@ -1,8 +1,10 @@
 """Which step broke the run?
 
 For a run that another metric fails: the first step that a failing result names (the call that fails for good, the
-model's call that says what stands nowhere, the first repetition in a loop). Where none names a step, nothing is said.
-It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither passes nor fails.
+model's call that says what stands nowhere or claims what was not done, the first repetition in a loop); an agent that
+shows no step of its own is one. What other traces of the session change is explained anew. Where none names a step,
+nothing is said. It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither
+passes nor fails.
 
 Scale: 1, as a step is named by a finding or not at all.
 
@@ -14,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_otel.model import Kind, Span, Trace
+from pandaeval_otel.model import Span, Trace
 
 _MOST_CANDIDATES = 3
 
@@ -50,18 +53,13 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, list[str]]]:
     """Returns the steps at which the failing metrics say that the run broke, in order, with those metrics. What names
-    the run alone speaks of the answer, and so of the model's call that gave it."""
+    the run alone speaks of the answer, and so of the step that gave it."""
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
-    answering = [
-        span.span_id
-        for span in steps
-        if trace.output and span.kind is Kind.LLM and any(each.text == trace.output for each in span.output or ())
-    ][-1:]
     found: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
         named = [span.span_id for span in steps if span.span_id in span_ids]
         if not named and trace.root_span_id in span_ids:
-            named = answering
+            named = [span_id for span_id in [answering_span(trace)] if span_id]
         if named:
             repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
             found.setdefault(named[repeats], []).append(metric)
@@ -72,7 +70,7 @@ METRIC = Metric(
     level="trace",
     name="blame",
     kind="code",
-    version="2",
+    version="3",
     threshold=0.0,
     question="Which step broke the run?",
     needs="a run that another metric fails, naming a step",

@@ -6,12 +6,13 @@ a negation, and an echo of the question scores 1.
 
 It speaks only where it can. A message that names no subject by itself (yes, thanks, an id, "do it") is read with the
 turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
-apply. A cosine below the threshold counts only where both texts say enough to tell that they have different subjects
-(six words of their own each; three of the message will do where the two are as unlike as can be) and share none of
-these words: a short answer, a question back, an apology or a hand-over is not off topic, and neither is any answer to
-a message that agrees to what the agent proposed or asks what to do next. So it misses answers to another question of
-the same field, which use the same words. Texts that the embedder does not know are ``insufficient_evidence``: the
-embedded model and ``onnx-minilm`` know English alone, hosted models are taken to know every language.
+apply, and says so in a result without a score that no session misses. A cosine below the threshold counts only where
+both texts say enough to tell that they have different subjects (six words of their own each; three of the message will
+do where the two are as unlike as can be) and share none of these words: a short answer, a question back, an apology or
+a hand-over is not off topic, and neither is any answer to a message that agrees to what the agent proposed or asks what
+to do next. So it misses answers to another question of the same field, which use the same words. Texts that the
+embedder does not know are ``insufficient_evidence``: the embedded model and ``onnx-minilm`` know English alone, hosted
+models are taken to know every language.
 
 The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
 of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
@@ -33,7 +34,7 @@ from pandaeval_collector.analysis.stats.similarity import coherence as topic_sim
 from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import APPLIES, Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
@@ -97,7 +98,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
             return None  # there is no answer, and ``response`` says so
         if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
-            return None  # an exchange without a subject
+            return _silent("message or answer names no subject by itself: a yes, an id, a value")
         if any(turn.user for turn in captured):
             return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
         if any(turn.user == "" for turn in captured):
@@ -122,7 +123,11 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, next(lack for lack in lacks if lack))
     if not pointing:
         return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
-    return None  # nothing that was said could tell that the answer is off topic
+    return _silent("too little is said to tell whether the answer is about something else")
+
+
+def _silent(why: str) -> Unscored:
+    return Unscored(Why.INSUFFICIENT_EVIDENCE, f"does not apply: {why}", {APPLIES: False})
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
@@ -162,12 +167,10 @@ def _reason(score: float, context: TraceContext) -> str:
     bands, limit = context.texts.bands, context.threshold
     name = "this embedder's cut" if bands is not None and limit == bands.cut else "the threshold"
     digits = 2 if f"{score:.2f}" != f"{limit:.2f}" else 4
-    numbers = f"cosine {score:.{digits}f}", f"{name} of {limit:.{digits}f}"
-    if _is_sure(score, context):
-        return f"the answer is off topic, surely: {numbers[0]} is far below {numbers[1]}"
-    if score < limit - _TOLERANCE:
-        return f"the answer is off topic: {numbers[0]} is below {numbers[1]}"
-    return f"the answer is on topic: {numbers[0]} is not below {numbers[1]}"
+    is_off = score < limit - _TOLERANCE
+    how = "far below" if _is_sure(score, context) else "below" if is_off else "not below"
+    numbers = f"(cosine {score:.{digits}f}, {how} {name} of {limit:.{digits}f})"
+    return f"the answer is about {'something else' if is_off else 'what was asked'} {numbers}"
 
 
 def _threshold(bands: Bands | None) -> float:
@@ -178,7 +181,7 @@ METRIC = Metric(
     level="trace",
     name="coherence",
     kind="embedding",
-    version="4",
+    version="5",
     threshold=_threshold,
     question="Is the answer about what was asked?",
     needs="input and answer text",

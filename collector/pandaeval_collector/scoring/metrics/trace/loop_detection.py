@@ -3,27 +3,39 @@
 1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
 root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
 It does not see a loop inside one trace; that is ``tool_loop``. What the user asked to hear again, or in a second
-version, with something added ("also …") or in spite of the answer ("is there any way …"), and an answer in the words of
-an earlier one that brings new values (another total, another flight) is no loop: such a comparison counts 0.5 at worst
-(``metadata.excused``), and ``max_hybrid`` says what the source's score would be.
+version, with something added ("also …") or in spite of the answer ("is there any way …"), the same answer to the same
+question, a word that the user is still on hold, and an answer in the words of an earlier one that tells of work done
+since or brings new values (another total, a booking's number) is no loop: where nothing else is repeated the label is
+``excused`` (``metadata.excused`` says why), the run does not fail, and its session is not told. The score stays.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
 
 from __future__ import annotations
 
+import re
+
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
-from pandaeval_collector.analysis.stats.similarity import OutputComparison, loop_detection
-from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
+from pandaeval_collector.analysis.stats.similarity import OutputComparison, jaccard, loop_detection
+from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_tokens
+from pandaeval_collector.base.result import EXCUSED, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import EarlierOutput, Metric, SessionReads, TraceContext
 from pandaeval_otel.model import Trace
 
-_EXCUSED = 0.5
-"""The most that a repeat counts if it was asked for, or brings new values."""
 _LISTED = 10
+_SAME_QUESTION = 0.75
+"""Two questions that share so much of their content words are one."""
+_ID = re.compile(r"\b(?=[A-Z0-9-]*[A-Z])[A-Z0-9][A-Z0-9-]{4,}\b")
+_ON_HOLD = re.compile(
+    r"\b(?:hold on|(?:still )?on hold|(?:please )?(?:wait|hold)|one moment|just a (?:moment|second|minute)|bear with|"
+    r"take your time|stay on the line|still (?:checking|working|looking|waiting|processing|here|in progress))\b",
+    re.IGNORECASE,
+)
+_BRIEF = 200
+"""Characters of an answer that says no more than that the user has to wait."""
 
 
 def _texts(trace: Trace) -> list[str]:
@@ -61,23 +73,34 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         }
         for comparison in found.comparisons
     ]
-    excuses: dict[int, str] = {}
-    """Why an answer so close to an earlier one is no loop; empty if it is one, or not so close."""
-    for each in found.comparisons:
-        known = context.earlier[each.index].tokens
-        new = sorted(word for word in here[1] - known if any(sign.isdigit() for sign in word))[:_LISTED]
-        excuses[each.index] = ""
-        if each.hybrid_score > _EXCUSED and context.asked_again:
-            excuses[each.index] = "the user asked for it again"
-        elif each.hybrid_score > _EXCUSED and new:
-            excuses[each.index] = f"it brings new values: {', '.join(new)}"
-    counted = {
-        each.index: min(each.hybrid_score, _EXCUSED if excuses[each.index] else 1.0) for each in found.comparisons
-    }
-    worst = max(found.comparisons, key=lambda each: (counted[each.index], each.hybrid_score))
-    if excuses[worst.index]:
-        metadata["excused"] = excuses[worst.index]
-    return Score(1.0 - counted[worst.index], _reason(context, worst, excuses[worst.index]), metadata)
+    worst = max(found.comparisons, key=lambda each: each.hybrid_score)
+    limit = 1.0 - context.threshold + TOLERANCE
+    close = sorted(
+        (each for each in found.comparisons if each.hybrid_score > limit), key=lambda each: -each.hybrid_score
+    )
+    excuses = [_excuse(trace, context, context.earlier[each.index], here[1]) for each in close]
+    loops = [each for each, excuse in zip(close, excuses, strict=True) if not excuse]
+    if not close or loops:
+        return Score(found.score, _reason(context, loops[0] if loops else worst, ""), metadata, failed=bool(loops))
+    metadata[EXCUSED] = excuses[0]
+    return Score(found.score, _reason(context, worst, excuses[0]), metadata, label=EXCUSED, failed=False)
+
+
+def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
+    """Returns why an answer so close to an earlier one is no loop; empty if it is one."""
+    output = trace.output or ""
+    if context.asked_again:
+        return "the user asked for it again"
+    if context.asked and jaccard(context.asked, earlier.asked) >= _SAME_QUESTION:
+        return "the question is the same"
+    if len(output) <= _BRIEF and _ON_HOLD.search(output) is not None:
+        return "the user is still on hold"
+    if context.changed:
+        return "it tells of work that was done since"
+    new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
+    new |= {each.casefold() for each in _ID.findall(output) if not content_tokens(each) <= earlier.tokens}
+    listed = sorted(new)[:_LISTED]
+    return f"it brings new values: {', '.join(listed)}" if listed else ""
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
@@ -86,7 +109,7 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
     numbers = f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     if excuse:
         return f"in the words of {which}, but {excuse} ({numbers})"
-    if 1.0 - worst.hybrid_score < context.threshold:
+    if 1.0 - worst.hybrid_score < context.threshold - TOLERANCE:
         return f"says again what {which} said ({numbers})"
     return f"does not repeat earlier answers; closest is {which} ({numbers})"
 
@@ -95,7 +118,7 @@ METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",

@@ -8,8 +8,11 @@ that was to change something, or all there were, failed and nothing made up for 
 it: honest, and still not done), ``false_success`` (that, and the answer says that it was done; critical). Where the
 answer owns up to it and asks how to go on, the agent handed over, or one of the next three traces of the session made
 up for it (then a revision tells, ``recovered_by``), the score is 0.5 and passes.
-A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it. It does not judge whether
-the answer is right, and takes no refusal for a failure. What was not captured is no silence: then nothing is said.
+A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it (###STOP### and TERMINATE
+from the start); where no instructions were captured, nobody knows. Commands and code that only read change nothing, and
+a claim is false success only where it is about the call that failed: not an offer, a question or a report of other
+work that was done. It does not judge whether the answer is right, and takes no refusal for a failure. What was not
+captured is no silence: then nothing is said.
 
 A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail.
 
@@ -26,7 +29,18 @@ from enum import StrEnum
 from pandaeval_collector.analysis.rules._canonical import answered
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
-from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, lost_at, name_of, told, was_to_change
+from pandaeval_collector.analysis.rules.course import stated_values
+from pandaeval_collector.analysis.rules.response_recovery import (
+    Told,
+    answering_span,
+    changed_by,
+    claims_in,
+    lost_at,
+    name_of,
+    told,
+    was_to_change,
+    wrong_calls,
+)
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
@@ -41,6 +55,7 @@ ASKS_ON = 0.5
 BLOCKED = "blocked"
 """The label of a run that a guardrail stopped: it did what it is there for."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
 """Characters of an answer below which two texts may be equal by chance."""
 _RAW = re.compile(
@@ -52,6 +67,9 @@ _RAW = re.compile(
 )
 _ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
 _LONGEST = 20_000
+_WORD = re.compile(r"[a-z]+")
+_ALL = re.compile(r"\b(?:both|all|everything)\b(?! set)", re.IGNORECASE)
+_SHORT_WORD, _STEM = 3, 5
 
 
 class Ending(StrEnum):
@@ -85,15 +103,8 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         return _crashed(trace, failure.error or "", failure)
     if trace.ends_in_tool_call or answer is None:
         return _without_answer(trace, turn)
-    token, roles = answer.strip(), ("system", "developer", "user")
-    if token in end_tokens or (
-        is_control(token)
-        and (
-            token in (trace.input or "")
-            or any(token in (span.system or "") for span in trace.spans)
-            or any(token in m.text for span in trace.spans for m in span.input or () if m.role in roles)
-        )
-    ):
+    token = answer.strip()
+    if token in end_tokens or (is_control(token) and _declares(trace, token, end_tokens)):
         return _lost(trace, None) or Score(1.0, f"the run ended by {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
@@ -101,6 +112,22 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
         return _bad(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
     return _lost(trace, answer) or Score(1.0, "the run ended with an answer")
+
+
+def _declares(trace: Trace, token: str, end_tokens: Collection[str]) -> bool:
+    """Returns whether a token is known to end runs: the instructions or a message name it, or one of the settings has
+    its words, whatever marks stand around them."""
+    words = _words(token)
+    return (
+        any(words == _words(each) for each in end_tokens)
+        or token in (trace.input or "")
+        or any(token in (span.system or "") for span in trace.spans)
+        or any(token in m.text for span in trace.spans for m in span.input or () if m.role in (*_RULING, "user"))
+    )
+
+
+def _words(token: str) -> str:
+    return "".join(filter(str.isalpha, token.casefold()))
 
 
 def _bad(
@@ -184,6 +211,13 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Finding | None:
         return ended
     spans = (turn.span_id,) if turn is not None and turn.span_id else (trace.root_span_id,)
     if is_control(answer):
+        spoken = (message.role in _RULING for span in trace.spans for message in span.input or ())
+        if not any(span.system for span in trace.spans) and not any(spoken):
+            token = _short(answer.strip())
+            return Unscored(
+                Why.INSUFFICIENT_EVIDENCE,
+                f"the answer is a token alone ({token}), and no instructions that could name it were captured",
+            )
         return _bad(
             0.0, f"the answer is a token of control: {_short(answer.strip())}", Ending.CONTROL_TOKEN, span_ids=spans
         )
@@ -208,7 +242,8 @@ def _lost(trace: Trace, answer: str | None) -> Finding | None:
     error = plain_error(error_of(call)).rstrip(".")
     cause = f"{call.name} failed" + (f": {error}" if error else "")
     reason = how.format(cause) if "{}" in how else f"{cause}; nothing made up for it{how}"
-    spans = tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
+    said_by = answering_span(trace) if ending is Ending.FALSE_SUCCESS else ""
+    spans = (said_by,) if said_by else tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
     return _bad(score, reason, ending, tool=call.name, error=error, span_ids=spans)
 
 
@@ -224,9 +259,23 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
     if said is Told.ADMITTED:
         return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so"
-    if said is Told.CLAIMED and was_to_change(trace, call):
+    if said is Told.CLAIMED and was_to_change(trace, call) and _speaks_of(trace, call, answer or ""):
         return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
+
+
+def _speaks_of(trace: Trace, lost: ToolCall, answer: str) -> bool:
+    """Returns whether a claim in the answer is about a call that failed. Where other work was done in the run, one that
+    names neither a value nor a word of the failed call alone may be about that."""
+    wrong = wrong_calls(trace)
+    done = [call for at, call in enumerate(trace.tool_calls) if not wrong[at] and was_to_change(trace, call)]
+    if not done:
+        return True
+    others = {value for call in done for held in (call.arguments, call.result) for value in stated_values(held)}
+    own = {value for value in stated_values(lost.arguments) if value not in others}
+    words = {word for call in done for word in _WORD.findall(call.name.lower())}
+    own |= {word[:_STEM] for word in _WORD.findall(lost.name.lower()) if word not in words and len(word) > _SHORT_WORD}
+    return any(_ALL.search(claim) or any(each in claim.lower() for each in own) for claim in claims_in(answer))
 
 
 def _short(text: str) -> str:
@@ -251,7 +300,7 @@ METRIC = Metric(
     level="trace",
     name="response",
     kind="code",
-    version="7",
+    version="8",
     threshold=0.5,
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",

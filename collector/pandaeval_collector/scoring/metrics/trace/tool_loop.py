@@ -4,7 +4,8 @@
 other words, spelling or edited code), nothing new in the answer, or the same error, and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
 ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
-captured, there is no score.
+captured, there is no score. One tool that fails three times in a row for the same reason is a loop whatever it was
+asked for.
 
 Of an agent that writes code, the code counts as a call where it called no tool. It does not judge whether the tools
 were the right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no
@@ -56,10 +57,11 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     tools = " → ".join(worst.tools)
     metadata["tool"] = tools or None
+    how = "failed for the same reason" if worst.kind == "failing" else "brought nothing new"
     what = f"{tools or ' ⇄ '.join(worst.agents)} {worst.rounds} times over"
     return Score(
         1.0 - found.ratio,
-        f"{what}; {found.wasted_calls} of {found.calls} tool calls brought nothing new",
+        f"{what}; {found.wasted_calls} of {found.calls} tool calls {how}",
         metadata,
         label="loop" if found.looping else None,
         failed=found.looping,
@@ -71,7 +73,7 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="9",
+    version="10",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",

@@ -5,7 +5,7 @@ const MARK = { fail: "✗", pass: "✓", said: "·", assumed: "≈", unscored: "
 function standing(result) {
   if (result.outcome !== "scored") return result.outcome;
   if (result.success === false) return "fail";
-  return result.says || result.metric === "trace.blame" ? "said" : "pass"; // what few signals say is no praise; blame says nothing of how good a run is
+  return result.says || result.success === undefined ? "said" : "pass"; // what few signals say is no praise; what neither passes nor fails says nothing of how good a run is
 }
 
 function value(result) {

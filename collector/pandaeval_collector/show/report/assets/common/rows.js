@@ -25,8 +25,14 @@ function inWords(unit) {
   return unit.session.results.find((result) => result.says);
 }
 
+// Whether of a unit in which nothing failed only the ends of its runs were looked at.
+function isThin(unit) {
+  return unit.rows.some((row) => row.thin) && unitState(unit) === "none";
+}
+
 // What is said of a unit in which nothing failed: not what happened to have the lowest score.
 function calm(unit, lowest) {
+  if (isThin(unit)) return "only how it ended was looked at, and nothing else";
   const said = unit.session && inWords(unit);
   return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `nothing failed (lowest: ${metricName(lowest.metric)})`;
 }
@@ -50,7 +56,7 @@ function unitRow(unit, query) {
     : state === "bad" && worst ? [isSoFar(worst.result) ? "so far: " : "", worst.result.reason || ""]
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
-  const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
+  const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
   const { us, tokens, usd, at } = takenBy(unit);
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },

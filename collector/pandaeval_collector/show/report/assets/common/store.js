@@ -30,7 +30,8 @@ function judge(unit, results) {
   const scored = results.filter((result) => result.signal !== undefined);
   const order = (a, b) => (a.success !== false) - (b.success !== false) || a.signal - b.signal;
   unit.worst = scored.sort(order)[0] || null;
-  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst ? (unit.worst.says ? "quiet" : "good") : "none";
+  unit.thin = unit.worst !== null && scored.every((result) => result.metric === "trace.response");
+  unit.state = unit.failed.length || unit.error !== undefined ? "bad" : unit.worst && !unit.thin ? (unit.worst.says ? "quiet" : "good") : "none";
 }
 
 function metric(key) {
