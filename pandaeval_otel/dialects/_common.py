@@ -112,6 +112,10 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     return None if text is None else str(text)[:MAX_ERROR]
 
 
+_DECLARED = ("function_declarations", "functionDeclarations")
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
+
+
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     """Returns the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
     MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
@@ -121,14 +125,14 @@ def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     value = parsed(value)
     if type(value) is dict:
-        value = value.get("tools") or value.get("function_declarations") or [value]
+        value = value.get("tools") or first(value, _DECLARED) or [value]
     if not isinstance(value, (list, tuple)):
         return None
     found: list[ToolDefinition] = []
     for raw in value:
         item = parsed(raw)
-        if type(item) is dict and isinstance(item.get("function_declarations"), (list, tuple)):
-            found += [_definition(inner) for inner in item["function_declarations"] if type(inner) is dict]
+        if type(item) is dict and isinstance(declared := first(item, _DECLARED), (list, tuple)):
+            found += [_definition(inner) for inner in declared if type(inner) is dict]
         elif type(item) is dict:
             definition = _definition(item)
             found += [definition] if definition.name else []
@@ -144,7 +148,7 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
     for wrapper in ("function", "toolSpec"):
         if type(item.get(wrapper)) is dict:
             item = {**item, **item[wrapper]}
-    parameters = parsed(first(item, ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "schema")))
+    parameters = parsed(first(item, _SCHEMAS))
     if type(parameters) is dict and set(parameters) == {"json"}:  # Bedrock: {"inputSchema": {"json": …}}
         parameters = parameters["json"]
     description, annotations = item.get("description"), item.get("annotations")
@@ -175,6 +179,33 @@ def system_of(messages: Messages | None) -> str | None:
 def said_by_user(text: Any) -> Messages | None:
     """Returns one user message with ``text``; ``None`` for a placeholder, or anything but text."""
     return None if type(text) is not str or hidden(text) else (Message("user", (Text(text),)),)
+
+
+_CONTEXTS = ("session_context", "current_datetime", "environment_context", "system_reminder", "system-reminder")
+
+
+def without_context(messages: Messages | None) -> Messages | None:
+    """Returns ``messages`` without the blocks that coding agents put before the user's words, or ``None`` if there is
+    no such block: ``<current_datetime>…</current_datetime>``."""
+    if not messages or not any(message.role == "user" and message.text.startswith("<") for message in messages):
+        return None
+    kept = tuple(_without_context(message) if message.role == "user" else message for message in messages)
+    return kept if kept != messages else None
+
+
+def _without_context(message: Message) -> Message:
+    parts = [Text(_after_context(part.text)) if type(part) is Text else part for part in message.parts]
+    kept = [part for part in parts if type(part) is not Text or part.text]
+    return Message(message.role, tuple(kept or message.parts), message.finish_reason)
+
+
+def _after_context(text: str) -> str:
+    while tag := next((tag for tag in _CONTEXTS if text.startswith(f"<{tag}>")), ""):
+        _, end, rest = text.partition(f"</{tag}>")
+        if not end:
+            break
+        text = rest.lstrip()
+    return text
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._messages import Messages, role_of
-from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._parts import blocks_of, parts_in, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
@@ -99,7 +100,7 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
 
 
 def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], role: str) -> list[Part]:
-    parts = [part for block in _in_order(blocks) if (part := _block(block)) is not None] if blocks else []
+    parts = [part for block in _in_order(blocks) for part in _block(block)] if blocks else []
     content = plain.get("content", plain.get("user"))
     if role == "tool" and content is None:
         content = "\n".join(part.text for part in parts if type(part) is Text) or None
@@ -107,7 +108,8 @@ def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], r
     if content is not None and not any(type(part) is Text for part in parts):
         parts += _content(content, plain, role)
     # A call whose name was dropped, but not all of the rest, is not known well enough to count as one.
-    if calls and (requests := [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")]):
+    requests = [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")] if calls else []
+    if requests and requests != [part for part in parts if type(part) is ToolRequest]:
         # Some write each call a second time, among the content blocks.
         parts = [*(part for part in parts if type(part) is not ToolRequest), *requests]
     if "function_call_name" in plain:
@@ -145,20 +147,22 @@ def _call(call: Fields) -> Part:
                 result_value(said.get("content")), identifier(said.get("call_id")), identifier(said.get("name"))
             )
         return ToolResponse(said)
-    arguments = call.get("arguments")
+    arguments, name, call_id = call.get("arguments"), identifier(call.get("name")), identifier(call.get("id"))
     return ToolRequest(
-        identifier(call.get("name")), None if hidden(arguments) else parsed(arguments), identifier(call.get("id"))
+        name, None if hidden(arguments) else parsed(arguments), call_id, _hosted.is_hosted(call, name, call_id)
     )
 
 
-def _block(block: Fields) -> Part | None:
-    """Returns the part of one content block; ``None`` for thoughts of which only a signature or ciphertext was kept."""
+def _block(block: Fields) -> Iterable[Part]:
+    """Returns the parts of one content block; none for thoughts of which only a signature or ciphertext was kept."""
     if "function.name" in block:
-        return _call({path.rpartition(".")[2]: value for path, value in block.items()})
-    kind = block.get("type")
+        return (_call({path.rpartition(".")[2]: value for path, value in block.items()}),)
+    kind, text = block.get("type"), block.get("text")
     if kind == "reasoning":
-        thought = block.get("text")
-        return (NOT_CAPTURED if hidden(thought) else Reasoning(str(thought))) if thought else None
+        return (NOT_CAPTURED if hidden(text) else Reasoning(str(text)),) if text else ()
     if kind == "text" or (kind is None and "text" in block):
-        return text_part(block.get("text"))
-    return part_of({path.rpartition(".")[2]: value for path, value in block.items()})
+        return (text_part(text),)
+    if type(kind) is str and type(text) is str and _hosted.is_result(kind):  # the whole block as JSON
+        found = parsed(text)
+        return parts_in(found if type(found) is dict else {"type": kind, "content": found})
+    return parts_in({path.rpartition(".")[2]: value for path, value in block.items()})

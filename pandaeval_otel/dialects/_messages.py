@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects import _hosted
+from pandaeval_otel.dialects._parts import (
+    blocks_of,
+    outcome_of,
+    parts_in,
+    parts_of,
+    request_of,
+    result_value,
+    text_part,
+)
 from pandaeval_otel.dialects._values import (
     GrowingList,
     Recent,
@@ -57,13 +66,14 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
-    parts += _requests(calls)
+    known = {part.id for part in parts if type(part) is ToolRequest and part.id} if calls else ()
+    parts += [call for call in _requests(calls) if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
 
 
-def _requests(calls: Any) -> list[Part]:
+def _requests(calls: Any) -> list[ToolRequest]:
     calls = parsed(calls)
     return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
@@ -71,14 +81,26 @@ def _requests(calls: Any) -> list[Part]:
 def otel_message(item: dict[str, Any], role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
     parts: list[Part] = []
-    for part in item["parts"]:
-        parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
+    for part in map(_decoded, item["parts"]):
+        parts += parts_in(part) if type(part) is dict else (text_part(part),)
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
         parts = with_members(parts, item, said_by)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
     return Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason)
+
+
+_BLOCKS = frozenset({"text", "input_text", "output_text", "tool_call", "tool_call_response", "tool_use", "tool_result"})
+
+
+def _decoded(content: Any) -> Any:
+    """Returns the part, or the list of parts, that a text spells as JSON; anything else unchanged."""
+    if type(content) is not str or not content.startswith(('{"type"', '[{"type"')):
+        return content
+    found = parsed(content)
+    parts = found if type(found) is list else [found]
+    return found if all(type(part) is dict and part.get("type") in _BLOCKS for part in parts) else content
 
 
 def with_members(parts: list[Part], item: dict[str, Any], role: str) -> list[Part]:
@@ -127,10 +149,11 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
         return list(parts_of(parsed(item["parts"])))
     kind = item.get("type")
     if type(kind) is str and kind in ITEM_ROLES:
-        return [part_of(item)]
+        return list(parts_in(item))
     content = item.get("content")
     if content is None:
         content = first(item, ("text", "blocks", "message"))  # blocks: LlamaIndex
+    content = _decoded(content)
     if type(content) is str and role != "tool":
         return [text_part(content)]
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
@@ -167,6 +190,7 @@ Messages = tuple[Message, ...]
 
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
+_SAID = frozenset({"content", "parts", "tool_calls"})
 _MAX_NESTING = 6
 
 
@@ -244,8 +268,21 @@ def _structure(value: Any) -> tuple[Any, bool]:
             # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
     if type(value) is list:
-        return value, False
+        return _spelled_out(value) if value and type(value[-1]) is str else (value, False)
     return (None, False) if hidden(value) or value in ("", {}) else (value, False)
+
+
+def _spelled_out(items: list[Any]) -> tuple[list[Any], bool]:
+    """Returns a list of texts with the messages that some of them spell as JSON, and whether the last was cut short."""
+    found, cut = [*items], False
+    for at, item in enumerate(items):
+        if type(item) is str and item[:1] == "{":
+            spelled, cut = _structure(item)
+            if type(spelled) is dict and "role" in spelled and not _SAID.isdisjoint(spelled):
+                found[at] = spelled
+            else:
+                cut = False
+    return found, cut
 
 
 def system_text(value: Any) -> str | None:
@@ -276,37 +313,53 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
         loose: list[Part] = []
         for item in value:
             if type(item) is dict and _is_block(item):
-                loose.append(part_of(item))
-            elif nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
+                loose += parts_in(item)
+                continue
+            if loose:
+                found.append(_of_parts(loose, role))
+                loose = []
+            if nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
                 found += _messages(item, role, nesting + 1)
-        return [Message(true_role(role, loose), tuple(loose)), *found] if loose else found
+        return [*found, _of_parts(loose, role)] if loose else found
     if type(value) is dict:
         return _from_dict(value, role, nesting)
     return [Message(role, (text_part(value),))]
 
 
+def _of_parts(parts: list[Part], role: str) -> Message:
+    """Returns the message of parts that stand by themselves: whoever calls a tool is no user."""
+    if role == "user" and any(type(part) is ToolRequest for part in parts):
+        role = "assistant"
+    return Message(true_role(role, parts), tuple(parts))
+
+
 def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
     if nesting < _MAX_NESTING and "role" not in item:
         for key in () if _ANY_LIST.isdisjoint(item) else _LISTS:
-            if isinstance(item.get(key), (list, tuple)):
-                return _messages(item[key], role, nesting + 1)
+            held = item.get(key)
+            held = parsed(held) if type(held) is str and held[:1] == "[" else held
+            if isinstance(held, (list, tuple)):
+                held = _spelled_out(held)[0] if type(held) is list and held and type(held[-1]) is str else held
+                return _messages(held, role, nesting + 1)
         inner = parsed(item["message"]) if "message" in item else None
         if type(inner) is dict:
             return _with_finish(_messages(inner, role, nesting + 1), item)
         content = item.get("content")
         if type(content) is dict and ("parts" in content or "role" in content):
-            return _with_finish(_messages(content, role, nesting + 1), item)
+            return _grounded(_with_finish(_messages(content, role, nesting + 1), item), item)
     if not _is_block(item):
         return [message_of(item, role)]
-    part = part_of(item)
-    if part == OtherPart("", item):  # neither message nor block: the answer itself is a JSON object
-        part = Text(as_text(item))
-    return [Message(role, (part,))]
+    parts = parts_in(item)
+    if parts == (OtherPart("", item),):  # neither message nor block: the answer itself is a JSON object
+        parts = (Text(as_text(item)),)
+    return [Message(role, parts)]
 
 
 def _is_block(item: dict[str, Any]) -> bool:
     """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
+        return False
+    if type(item.get("message")) is dict:
         return False
     kind = item.get("type")
     if type(kind) is str:
@@ -319,6 +372,18 @@ def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
     if len(found) == 1 and reason and not found[0].finish_reason:
         return [Message(found[0].role, found[0].parts, reason)]
     return found
+
+
+def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
+    """Returns an answer of Gemini behind the search that it was grounded in."""
+    search = _hosted.grounding_of(candidate)
+    if search is None or len(found) != 1:
+        return found
+    name, arguments, result = search
+    parts: list[Part] = [ToolRequest(name, arguments, hosted=True)]
+    if result is not _hosted.NOT_TOLD:
+        parts.append(ToolResponse(result, name=name))
+    return [Message(found[0].role, (*parts, *found[0].parts), found[0].finish_reason)]
 
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
@@ -350,7 +415,7 @@ def without_cut_values(found: tuple[Message, ...]) -> tuple[Message, ...]:
     parts = list(last.parts)
     ended = parts.pop() if parts else NOT_CAPTURED
     if isinstance(ended, ToolRequest):
-        ended = ToolRequest(ended.name, None, ended.id)
+        ended = ToolRequest(ended.name, None, ended.id, ended.hosted)
     elif isinstance(ended, ToolResponse) and type(ended.result) is not str:
         ended = ToolResponse(None, ended.id, ended.name)
     if ended not in _SAYS_NOTHING:

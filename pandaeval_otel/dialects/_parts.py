@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, first, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Media, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
+_Reader = Callable[[dict[str, Any]], Part | None]
 MAX_URI = 2048
 _MODALITIES = ("image", "audio", "video", "document", "file")
 _TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
@@ -35,9 +37,9 @@ def parts_of(content: Any) -> Iterable[Part]:
     if content is None:
         return ()
     if type(content) is dict:
-        return (part_of(content),)
+        return parts_in(content)
     if isinstance(content, (list, tuple)):
-        return [part_of(item) if type(item) is dict else text_part(item) for item in content]
+        return [part for item in content for part in (parts_in(item) if type(item) is dict else (text_part(item),))]
     return (text_part(content),)
 
 
@@ -54,20 +56,24 @@ def blocks_of(value: Any) -> Any:
     return found if is_blocks else value
 
 
-def part_of(block: dict[str, Any]) -> Part:
-    """Returns the part that ``block`` describes."""
+def parts_in(block: dict[str, Any]) -> tuple[Part, ...]:
+    """Returns the part that ``block`` describes; two where it is a call and its result, none where it says nothing."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if type(kind) is str:
-        reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
-        return (
-            reader(block)
-            if reader
-            else media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"})
-        )
-    for key, keyed_reader in _BY_KEY.items():
-        if key in block:
-            return keyed_reader(block)
-    return media_of(block, "") or OtherPart("", block)
+        reader = _BY_TYPE.get(kind)
+        if reader is None:
+            word = kind.lower().replace("-", "_")
+            if word in _hosted.CALLS:
+                return _hosted_call(block, word)
+            reader = _BY_TYPE.get(word) or (response_of if _hosted.is_result(word) else None)
+        if reader is None:
+            return (media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"}),)
+    else:
+        reader = next((read for key, read in _BY_KEY.items() if key in block), None)
+        if reader is None:
+            return (media_of(block, "") or OtherPart("", block),)
+    part = reader(block)
+    return () if part is None else (part,)
 
 
 def text_part(value: Any) -> Part:
@@ -86,22 +92,40 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
         name = inner
     arguments = source.get("arguments")
     if arguments is None:
-        arguments = first(source, ("arguments", "args", "input", "parameters", "server_tool_call"))
+        arguments = first(source, ("arguments", "args", "input", "parameters"))
     if type(arguments) is not dict:
         arguments = None if hidden(arguments) else parsed(arguments)
-    return ToolRequest(identifier(name), arguments, identifier(first(call, _CALL_ID_KEYS)))
+    name, call_id = identifier(name), identifier(first(call, _CALL_ID_KEYS))
+    hosted = _hosted.is_hosted(call, name, call_id)
+    return ToolRequest(name, _hosted.chosen(arguments) if hosted else arguments, call_id, hosted)
 
 
-def response_of(block: dict[str, Any]) -> Part:
-    """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
+def _hosted_call(block: dict[str, Any], kind: str) -> tuple[Part, ...]:
+    """Returns the request for a tool that the provider runs, and the result where the same block holds it."""
+    name, call_id = _hosted.name_of(block, kind), identifier(first(block, _CALL_ID_KEYS))
+    arguments = _hosted.arguments_of(block)
+    request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
+    result = _hosted.result_in(block)
+    if result is _hosted.NOT_TOLD:
+        return (request,)
+    return request, ToolResponse(result_value(result), call_id, name)
+
+
+def response_of(block: dict[str, Any]) -> Part | None:
+    """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known, and ``None`` where a
+    tool that the provider ran has no result, but a status."""
     result = first(block, _RESULT_KEYS)
     origin = block.get("origin")  # Haystack: the call that is answered
     if type(origin) is dict:
         block = {**origin, **block}
-    call_id = identifier(first(block, _CALL_ID_KEYS))
+    call_id, name = identifier(first(block, _CALL_ID_KEYS)), identifier(first(block, _NAME_KEYS))
+    if _hosted.is_result(str(block.get("type"))) or _hosted.is_hosted(block, name, call_id):
+        result = _hosted.outcome(result_value(result))
+        if result is _hosted.NOT_TOLD:
+            return None
     if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
-    return ToolResponse(outcome_of(block, result_value(result)), call_id, identifier(first(block, _NAME_KEYS)))
+    return ToolResponse(outcome_of(block, result_value(result)), call_id, name)
 
 
 def outcome_of(block: dict[str, Any], result: Any) -> Any:
@@ -167,10 +191,10 @@ def _reasoning(block: dict[str, Any]) -> Part:
     return NOT_CAPTURED if hidden(value) else Reasoning(_flat(value))
 
 
-def _inner(key: str, read: Callable[[dict[str, Any]], Part]) -> Callable[[dict[str, Any]], Part]:
+def _inner(key: str, read: _Reader) -> _Reader:
     """Returns a reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
 
-    def reader(block: dict[str, Any]) -> Part:
+    def reader(block: dict[str, Any]) -> Part | None:
         value = block[key] if key in block else block.get("content")
         return read(value if type(value) is dict else {"content": value})
 
@@ -207,21 +231,37 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
     return next((value for value in values if type(value) is str and value), "")
 
 
+def _code(block: dict[str, Any]) -> Part:
+    return ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True)
+
+
+def _code_result(block: dict[str, Any]) -> Part:
+    failed = block.get("outcome") not in (None, "OUTCOME_OK", 1)
+    output = block.get("output")
+    result = {"content": output or block["outcome"], "is_error": True} if failed else output
+    return ToolResponse(result, identifier(block.get("id")), "code_execution")
+
+
+_GEMINI = {
+    **dict.fromkeys(("executable_code", "executableCode"), _code),
+    **dict.fromkeys(("code_execution_result", "codeExecutionResult"), _code_result),
+}
 _BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}
-_BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {
+_BY_TYPE: dict[str, _Reader] = {
     **dict.fromkeys(("text", "output_text", "input_text", "summary_text", "refusal"), _text),
     **dict.fromkeys(("reasoning", "thinking", "reasoning_content", "thought"), _reasoning),
-    **dict.fromkeys(("tool_call", "tool_use", "function_call", "server_tool_call", "server_tool_use"), request_of),
-    **dict.fromkeys(("custom_tool_call", "mcp_call", "mcp_tool_use", "function"), request_of),
+    **dict.fromkeys(("tool_call", "tool_use", "function_call", "custom_tool_call", "function"), request_of),
     **dict.fromkeys(("tool_call_response", "tool_result", "function_response", "function_call_output"), response_of),
-    **dict.fromkeys(("server_tool_call_response", "tool_response", "custom_tool_call_output"), response_of),
+    **dict.fromkeys(("tool_response", "custom_tool_call_output"), response_of),
+    **{key: _inner(key, read) for key, read in _GEMINI.items()},
     **{key: _inner(key, read) for key, read in _BEDROCK.items()},
 }
-_BY_KEY: dict[str, Callable[[dict[str, Any]], Part]] = {
+_BY_KEY: dict[str, _Reader] = {
     "text": _text,
     **{key: _inner(key, read) for key, read in _BEDROCK.items()},
     **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call")},
     **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "tool_call_result")},
+    **{key: _inner(key, read) for key, read in _GEMINI.items()},
     "reasoning": _reasoning,
     "content": _text,
 }

@@ -1,4 +1,7 @@
-"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
+"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans.
+
+What it tells the model of the session stands before the user's words.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, without_context
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._parts import part_of
+from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
@@ -24,6 +27,10 @@ class GeminiCLI(Dialect):
     name = "gemini_cli"
     priority = 70
     scopes = ("gemini-cli",)
+    content_switch: Mapping[str, str] = {
+        "gemini-cli": "set telemetry.traces to true in .gemini/settings.json (GEMINI_TELEMETRY_TRACES_ENABLED=true)",
+        "qwen-code": "set telemetry.includeSensitiveSpanAttributes to true in .qwen/settings.json",
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -35,14 +42,17 @@ class GeminiCLI(Dialect):
             reading.kind = Kind.TOOL
             reading.tool_call_id = identifier(attributes.get("gen_ai.tool.call_id"))
             _read_tool(reading, parsed(given), parsed(made))
+        elif operation == "schedule_tool_calls":
+            reading.kind = Kind.OTHER  # the calls are below it, and the model's next call has them in its history
         elif operation == "agent_call":
             reading.kind = Kind.AGENT
             # The part of a subagent's result that is for the model rather than for the screen.
             result = parsed(made)
             reading.input = asked(given)[0]
             reading.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
-        elif cut_in or cut_out:
-            reading.input = read_messages(given, "user")[0] if cut_in else None
+        else:
+            said = read_messages(given, "user")[0]
+            reading.input = without_context(said) or (said if cut_in else None)
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
         return None if reading == Reading() else reading
 
@@ -64,8 +74,8 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
     response = call.get("response") if type(call) is dict else None
     if type(response) is not dict:
         return
-    parts = [part_of(part) for part in as_list(response.get("responseParts")) if type(part) is dict]
-    results = [part.result for part in parts if isinstance(part, ToolResponse)]
+    given = [part for part in as_list(response.get("responseParts")) if type(part) is dict]
+    results = [part.result for block in given for part in parts_in(block) if isinstance(part, ToolResponse)]
     shown = results[0] if results else response.get("resultDisplay")
     if shown is not None:
         reading.result = Captured(shown)

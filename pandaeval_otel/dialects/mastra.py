@@ -46,7 +46,7 @@ _METADATA = "mastra.metadata."
 _BODY = "mastra.metadata.body"
 """Key of a provider's whole answer, the only place of a step's thoughts."""
 _FAILED = "error"
-_CALLED = re.compile(r"(?:\[tool: [^\]]*\])+$")
+_CALLED = re.compile(r"(?:\[tool: [^\]]*+(?:\]|\Z))++\n?")
 _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
 """Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
 
@@ -127,11 +127,12 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
             if not all(_RETURNED.fullmatch(str(part.result)) for part in message.tool_responses):
                 yield message
             continue
-        marks = _CALLED.search(message.text) if message.role == "assistant" else None
-        if marks is None:
+        text = message.text if message.role == "assistant" else ""
+        marks = list(_CALLED.finditer(text)) if text.endswith(("]", "]\n")) else []
+        if not marks or marks[-1].end() < len(text):
             yield message
-        elif marks.start():
-            yield Message("assistant", (Text(message.text[: marks.start()]),), message.finish_reason)
+        elif marks[-1].start():
+            yield Message("assistant", (Text(text[: marks[-1].start()]),), message.finish_reason)
 
 
 def _output(made: Any, body: Any) -> Messages | None:

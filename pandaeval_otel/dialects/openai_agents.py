@@ -8,8 +8,8 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
-from pandaeval_otel.dialects._parts import part_of
+from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import Recent, parsed
@@ -51,17 +51,23 @@ def _with_objects(value: Any, role: str) -> Messages | None:
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None
-    return each_part(
-        messages_of(value, role), lambda part: (_OBJECT(part.text) or part) if type(part) is Text else part
+    told = messages_of(value, role)
+    return told and tuple(
+        Message(
+            message.role,
+            tuple([read for part in message.parts for read in (type(part) is Text and _OBJECT(part.text)) or (part,)]),
+            message.finish_reason,
+        )
+        for message in told
     )
 
 
-def _object(text: str) -> Part | None:
+def _object(text: str) -> tuple[Part, ...]:
     found = parsed(text) if text.startswith("{") else from_repr(text)
     if type(found) is not dict or type(found.get("type")) is not str:
-        return None
-    read = part_of(found)
-    return None if isinstance(read, OtherPart) else read
+        return ()
+    read = parts_in(found)
+    return () if any(isinstance(part, OtherPart) for part in read) else read
 
 
 _OBJECT = Recent(_object)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
+from pandaeval_otel.dialects._hosted import CALLS
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
@@ -37,7 +39,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_outcome,
 )
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
-from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "openinference.span.kind"
@@ -93,6 +95,9 @@ _MARKS = (
     '"reasoning":"',
     '"thinking": "',
     '"thinking":"',
+)
+_HOSTED = re.compile(
+    rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"|"(?:grounding_?[mM]etadata|executable_?[cC]ode)":\s*\{{'
 )
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
@@ -209,7 +214,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reason = identifier(attributes.get("llm.finish_reason"))
         reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
         if type(value) is str and reading.output:
-            reading.output = without_protocol(with_thoughts(reading.output, value))
+            reading.output = without_protocol(with_thoughts(_with_hosted(reading.output, value), value))
         if type(value) is str and (match := _RESPONSE_ID.match(value)):
             reading.response_id = match[1]
     if reading.output is None and _OUTPUT in attributes:
@@ -228,7 +233,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
 
 
 def _with_own_name(part: Part) -> Part:
-    return ToolRequest(tool_of_server(part.name), part.arguments, part.id) if type(part) is ToolRequest else part
+    return replace(part, name=tool_of_server(part.name)) if type(part) is ToolRequest else part
 
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:
@@ -318,6 +323,24 @@ def with_thoughts(output: Messages, response: str) -> Messages:
     first, *rest = output
     said = tuple(part for part in first.parts if not (type(part) is Text and part.text in known))
     return (Message(first.role, (*thoughts, *said), first.finish_reason), *rest)
+
+
+def _with_hosted(output: Messages, response: str) -> Messages:
+    """Returns the messages in ``response``, the same answer's raw body, where it tells of tools that the provider ran:
+    flattened messages leave most of these out, and keep no order."""
+    if _HOSTED.search(response) is None:
+        return output
+    body = parsed(response)
+    items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
+    told = messages_of(items if type(items) is list else body, "assistant") or ()
+    if _calls_and_results(told) < _calls_and_results(output):
+        return output
+    parts = tuple([part for message in told for part in message.parts])  # items are parts of one answer
+    return (Message("assistant", parts, output[-1].finish_reason),)
+
+
+def _calls_and_results(messages: Messages) -> int:
+    return sum(type(part) in (ToolRequest, ToolResponse) for message in messages for part in message.parts)
 
 
 def _thoughts(response: str) -> tuple[Reasoning, ...]:

@@ -7,6 +7,7 @@ Depending on the release, the outer span's usage repeats one call or sums up all
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -138,8 +139,13 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
         parts.append(text_part(text))
     if type(made) is str and not hidden(made):
         parts.append(text_part(made))
-    parts += [request_of(call) for call in as_list(calls) if type(call) is dict]
+    requests = [request_of(call) for call in as_list(calls) if type(call) is dict]
     reason = identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason")))
+    if reason == "stop" and parts:
+        # The model waits for none of these calls: its provider ran them, before the words.
+        parts = [*[replace(request, hosted=True) for request in requests], *parts]
+    else:
+        parts += requests
     return (Message("assistant", tuple(parts), reason),) if parts else None
 
 

@@ -25,6 +25,9 @@ _KINDS = {
     "scorer": Kind.EVALUATION,
 }
 _INPUT, _OUTPUT = "input", "output"
+_LOOPS = frozenset({"generateText", "streamText"})
+"""Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;
+the agent's span states those of all."""
 _MODELS = ("llm.model", "ai.model.name")
 
 
@@ -65,7 +68,8 @@ class VoltAgent(ByKind):
         reading.request_model = identifier(first(attributes, _MODELS))
         names = attributes.get("llm.tools")
         reading.tools = tool_definitions(names.split(",")) if type(names) is str and names else None
-        reading.usage = _usage(attributes, "llm.usage") or _usage(attributes, "usage")
+        if names is None or attributes.get("llm.operation") not in _LOOPS:
+            reading.usage = _usage(attributes, "llm.usage") or _usage(attributes, "usage")
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = identifier(attributes.get("tool.name"))

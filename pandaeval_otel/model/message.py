@@ -27,11 +27,12 @@ class Reasoning:
 @dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
     """A model's request for a tool. ``arguments`` is parsed JSON where it parses, else the original string; ``None``
-    when it was not captured."""
+    when it was not captured. ``hosted``: the model's provider runs the tool itself, within the same answer."""
 
     name: str
     arguments: Any = None
     id: str = ""
+    hosted: bool = False
 
 
 @dataclass(slots=True, unsafe_hash=True)

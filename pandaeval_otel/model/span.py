@@ -68,12 +68,13 @@ class Captured:
 @dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
     """A tool that the model could choose. ``parameters`` is its JSON schema; ``read_only`` is its ``readOnlyHint``,
-    else false for a ``destructiveHint``."""
+    else false for a ``destructiveHint``. ``agents``: those that had it, where agents of a trace had different tools."""
 
     name: str
     description: str = ""
     parameters: Any = None
     read_only: bool | None = None
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, unsafe_hash=True)

@@ -96,6 +96,9 @@ class Trace:
     ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
     responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose
     spans name a session has at most the last response, and continues none.
+
+    ``blocked``: the guardrail that stopped the run on purpose, so that there is no answer, and the reason that it gave.
+    ``utility``: what the trace is for, where an editor or a framework made it for itself beside the conversation.
     """
 
     trace_id: str
@@ -131,6 +134,18 @@ class Trace:
     response_id: str = ""
     responses: tuple[str, ...] = ()
     continues: str = ""
+    blocked: tuple[str, str] | None = None
+    utility: str = ""
+
+    def definition(self, call: ToolCall) -> ToolDefinition | None:
+        """The definition of the tool that was called, as the agent had it that called it; ``None``: not captured."""
+        named = [tool for tool in self.tools if tool.name == call.name]
+        return next((tool for tool in named if call.agent in tool.agents), named[0] if named else None)
+
+    @property
+    def failure(self) -> str | None:
+        """The error of a run that failed; none where a guardrail stopped it on purpose."""
+        return self.error if self.blocked is None else None
 
     @property
     def status(self) -> str:

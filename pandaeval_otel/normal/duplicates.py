@@ -1,9 +1,10 @@
 """Merges the spans of a call that was recorded several times: by two instrumentations of one application, by a
-framework and a provider's client, by an MCP client and server. One span keeps the call, completed from the others."""
+framework and a provider's client, by an MCP client and server; or by a durable workflow, which sends its spans again
+when it is replayed. One span keeps the call, completed from the others."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.normal.tool_calls import same_tool
@@ -11,7 +12,7 @@ from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]
 # Module constants: an enum lookup costs several times as much, and every span needs one.
-_AGENT, _LLM = Kind.AGENT, Kind.LLM
+_AGENT, _LLM, _TOOL = Kind.AGENT, Kind.LLM, Kind.TOOL
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
 
 
@@ -22,19 +23,27 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
     becomes the ``WORKFLOW`` that they make up.
     """
-    if not _any_twice(tree):
+    any_twice, repeated = _twice(tree)
+    if not any_twice:
         return tree, 0
     calls = [span for span in tree.outer_first() if span.kind in _CALLS]
     wrappers = _wrappers(calls, tree)
     groups: dict[str, list[Span]] = {}
     keepers: dict[str, str] = {}
     by_response: dict[str, str] = {}
+    by_call: dict[str, list[Span]] = {}
+    if repeated:
+        repeated -= _asked_again(tree, repeated)
     for span in calls:
         if span.span_id in wrappers:
             continue
         keeper = by_response.get(span.response_id) if span.kind is _LLM and span.response_id else None
         if keeper is not None and _says_otherwise(tree.by_id[keeper], span):
             keeper = None
+        if span.tool_call_id in repeated and span.kind is _TOOL:
+            made = by_call.setdefault(span.tool_call_id, [])
+            keeper = next((keepers[other.span_id] for other in made if _replays(other, span)), None)
+            made.append(span)
         if keeper is None:
             above = tree.above(span)
             begins = above is None or above.kind is not span.kind or above.span_id in wrappers
@@ -52,18 +61,43 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
 
 
-def _any_twice(tree: Tree) -> bool:
-    """Returns whether any call may stand twice: inside another of its kind, or with the same response id."""
-    responses: set[str] = set()
+def _twice(tree: Tree) -> tuple[bool, set[str]]:
+    """Returns whether any call may stand twice (inside another of its kind, or with the same id), and the ids that
+    several tool spans have."""
+    seen: set[str] = set()
+    repeated: set[str] = set()
+    any_twice = False
     for span, above in tree.with_above():
         kind = span.kind
         if kind not in _CALLS:
             continue
-        if (above is not None and above.kind is kind) or span.response_id in responses:
-            return True
-        if span.response_id and kind is _LLM:
-            responses.add(span.response_id)
-    return False
+        if (above is not None and above.kind is kind) or (span.response_id and span.response_id in seen):
+            any_twice = True
+        if kind is _LLM:
+            seen.add(span.response_id)
+        elif kind is _TOOL and (call := span.tool_call_id):
+            if call in seen:
+                repeated.add(call)
+            seen.add(call)
+    return any_twice or bool(repeated), repeated
+
+
+def _asked_again(tree: Tree, ids: Collection[str]) -> set[str]:
+    """Returns those of ``ids`` that models gave to several requests: after other histories, not the same one again."""
+    asked: dict[str, Span] = {}
+    again: set[str] = set()
+    for span in tree.spans:
+        for message in span.output or () if span.kind is _LLM else ():
+            for request in message.tool_requests:
+                if request.id in ids and asked.setdefault(request.id, span).input != span.input:
+                    again.add(request.id)
+    return again
+
+
+def _replays(one: Span, other: Span) -> bool:
+    """Returns whether two tool spans with one call id tell of one call: with the same arguments and the same result."""
+    told = (one.arguments, one.result, other.arguments, other.result)
+    return None not in told and same_tool(one.tool_name, other.tool_name) and told[:2] == told[2:]
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
@@ -167,12 +201,14 @@ def _fullness(output: Messages) -> tuple[int, int, int]:
 
 def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
-    last = max(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id))
-    if last.error is not None:
-        return last.error
-    below = {span.span_id for span in tree.below(last)}
-    inner = [span for span in attempts if span.span_id in below]
-    return _outcome(inner, tree) if inner else None
+    latest = sorted(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id), reverse=True)
+    last = latest[0]
+    for inner in latest:
+        if last.error is not None:
+            break
+        if tree.is_below(inner, last):
+            last = inner
+    return last.error
 
 
 def _emptied(span: Span) -> Span:

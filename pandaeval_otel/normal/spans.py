@@ -7,6 +7,7 @@ name), since a process emits few kinds of spans, many times.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.normal.speech import unfolded
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -28,7 +30,10 @@ _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
-_EVALUATION, _OTHER, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.TOOL
+_EVALUATION, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.STEP, Kind.TOOL
+_RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
+"""Ends the names of the hooks of middleware, as LangChain's agents have it."""
 _NOTHING_SAID = Reading()
 _NO_MARKS: frozenset[str] = frozenset()
 
@@ -165,6 +170,9 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     kind = said.kind or _OTHER
     if kind is _EVALUATION and said.tool_name:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+    agent = said.agent_name
+    if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
+        kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
     # By position, in the order of the fields: as keywords they would take five times as long.
     return Span(
         raw.trace_id,
@@ -176,7 +184,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         raw.end_ns,
         said.error,
         said.input,
-        said.output,
+        unfolded(said.output) if said.output else said.output,
         said.system,
         said.tool_name,
         said.tool_call_id,
@@ -188,7 +196,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         said.response_model,
         said.response_id,
         said.previous_response_id,
-        said.agent_name,
+        agent,
         tuple(sorted(sessions)) if len(sessions) > 1 else sessions,
         str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id) if own else said.user_id,
         said.documents,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
@@ -33,6 +34,8 @@ class Said:
 NOTHING = Said()
 
 _TOOL_PARTS = (ToolRequest, ToolResponse)
+_ENDED = frozenset({"stop", "end_turn", "completed"})
+"""Reasons for which a model ends an answer by itself, in lower case."""
 
 
 def is_user_turn(message: Message) -> bool:
@@ -80,6 +83,35 @@ def asks_for_tool(request: ToolRequest) -> bool:
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
+def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Returns ``output`` with each answer in which the provider ran tools spread over several messages, as if the
+    application had run them: words and calls, the results, the words that follow. An answer that ended by itself, with
+    words behind its calls, tells by that that the provider ran them."""
+    found: list[Message] = []
+    for message in output:
+        parts = message.parts
+        if any(type(part) is ToolRequest for part in parts[:-1]):
+            if message.finish_reason.lower() in _ENDED and type(parts[-1]) is Text and parts[-1].text.strip():
+                parts = tuple([replace(p, hosted=True) if type(p) is ToolRequest else p for p in parts])
+            if any(type(part) is ToolRequest and part.hosted for part in parts):
+                found += _spread(message, parts)
+                continue
+        found.append(message)
+    return output if len(found) == len(output) else tuple(found)
+
+
+def _spread(message: Message, parts: Sequence[Part]) -> Iterator[Message]:
+    """Yields a message for each row of parts up to its calls, and for each row of results."""
+    row: list[Part] = []
+    for part in parts:
+        is_result, before = type(part) is ToolResponse, type(row[-1]) if row else None
+        if (row and is_result != (before is ToolResponse)) or (before is ToolRequest and type(part) is not ToolRequest):
+            yield Message("tool" if before is ToolResponse else message.role, tuple(row))
+            row = []
+        row.append(part)
+    yield Message("tool" if type(row[-1]) is ToolResponse else message.role, tuple(row), message.finish_reason)
+
+
 def user_messages(messages: Sequence[Message]) -> list[str]:
     """Returns the texts of the user's messages; consecutive ones are joined."""
     return ["\n".join(message.text for message in group) for group in _user_groups(messages)]
@@ -87,12 +119,12 @@ def user_messages(messages: Sequence[Message]) -> list[str]:
 
 def asked(span: Span) -> Said:
     """Returns what the user says last in a span's input."""
-    if span.input is None or is_cut(span.input):
+    if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
         return Said("")
     if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
-        return Said(text)
+        return Said(words_of_user(text))
     group = next(_user_groups(span.input[::-1]), None)
     if group is None:
         return NOTHING
@@ -103,7 +135,58 @@ def asked(span: Span) -> Said:
         and any(message.role != "system" and message not in group for message in span.input)
     ):
         return NOTHING
-    return _worded([part for message in reversed(group) for part in message.parts])
+    said = _worded([part for message in reversed(group) for part in message.parts])
+    return said if said.text is None else Said(words_of_user(said.text), said.media_only)
+
+
+def _is_unanswered(messages: Sequence[Message]) -> bool:
+    """Returns whether a list that was cut has one user message, no answer to it, and ends within a result that is
+    longer than all before it: that has most likely just come, and is what made the list too long."""
+    last = messages[-1].parts[0] if messages[-1].parts else None
+    size = len(last.result) if type(last) is ToolResponse and type(last.result) is str else 0
+    before = sum(len(part.text) for message in messages for part in message.parts if type(part) is Text)
+    if size < max(_LONG_RESULT, before) or len([*_user_groups(messages)]) != 1:
+        return False
+    return not any(message.role == "assistant" and message.text for message in messages)
+
+
+_LONG_RESULT = 4000
+"""Characters of a cut result below which the list may have been cut anywhere."""
+
+
+def words_of_user(text: str) -> str:
+    """Returns a user's message without what editors and frameworks wrap around it: the time of day, the workspace,
+    their own reminders. Returns the whole text where nothing else is left."""
+    if "</" not in text:
+        return text
+    asked = next((found for tag in _REQUESTS if (found := _inside(text, tag))), None)
+    left = asked or text.strip()
+    for _ in range(_MOST_WRAPPERS):
+        if (tag := _WRAPPED_AT_START.match(left)) is not None and (end := left.find(f"</{tag[1]}>")) >= 0:
+            left = left[end + len(tag[1]) + 3 :].lstrip()
+        elif (tag := _WRAPPED_AT_END.search(left[-_LONGEST_TAG:])) is not None and (
+            at := left.rfind(f"<{tag[1]}")
+        ) >= 0:
+            left = left[:at].rstrip()
+        else:
+            break
+    return text if not left or (asked is None and len(left) == len(text.strip())) else left
+
+
+def _inside(text: str, tag: str) -> str:
+    end = text.rfind(f"</{tag}>")
+    start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
+    return text[start + len(tag) + 2 : end].strip() if start >= 0 else ""
+
+
+_REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
+_WRAPPERS = (
+    r"(current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
+    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo)"
+)
+_WRAPPED_AT_START = re.compile(rf"<{_WRAPPERS}(?:\s[^<>]{{0,200}})?>")
+_WRAPPED_AT_END = re.compile(rf"</{_WRAPPERS}>\Z")
+_LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
@@ -153,8 +236,10 @@ def answered(output: Sequence[Message] | None) -> Said:
         handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
         if handed is not None:
             said = Said(_handed_over(handed.arguments))
-        elif requests and not served:
+        elif not served and any(not request.hosted for request in requests):
             said = Said(pending=True)
+        elif requests and all(type(part) in _TOOL_PARTS for part in message.parts):
+            return NOTHING  # the provider's tools ran, and what was said of them was not captured
         else:
             said = _worded(_last_parts(message.parts) if requests else message.parts)
         if said.text or said.pending or said.media_only or message.hidden:

@@ -91,8 +91,9 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
 
 
 def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
-    """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history."""
-    at = span.start_ns if index < 0 else span.end_ns
+    """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history. What
+    the provider ran, it ran one after the other within the model call."""
+    at = span.start_ns if index < 0 else span.start_ns + index if request.hosted else span.end_ns
     return Call(
         request.name,
         request.id,

@@ -16,28 +16,27 @@ from pandaeval_otel.normal.call import Call, Order, arguments_key
 from pandaeval_otel.normal.speech import asks_for_tool, is_user_turn
 
 _ID, _NAME, _ORDER = attrgetter("id"), attrgetter("name"), attrgetter("order")
+_OWN = 1 << 62
+"""Sorts behind all calls that a model call asks for itself."""
 _Batch = tuple[list[ToolRequest], list[ToolResponse]]
 _Pair = tuple[ToolRequest, ToolResponse | None]
 
 
 def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
-    """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in the
-    outputs of those that are not model calls."""
+    """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in
+    their outputs: of a model call, those of tools that its provider ran."""
     waiting = {id(call) for call in calls if not call.has_result}
     if not waiting:
         return
     made = _Made(calls)
     passed = 0
     due: dict[int, Call] = {}
-    for span in speakers:
-        whole_run = span.kind is not Kind.LLM
-        before: Order = (span.end_ns, 0) if whole_run else (span.start_ns, 0)
+    for before, messages in _told(speakers):
         while passed < len(calls) and calls[passed].order < before:
             if id(calls[passed]) in waiting:
                 due[id(calls[passed])] = calls[passed]
             passed += 1
         if due:
-            messages = (*(span.input or ()), *(span.output or ())) if whole_run else span.input or ()
             seen: Counter[tuple[str, Hashable]] = Counter()
             for requests, responses in _batches(messages):
                 if not requests:
@@ -49,6 +48,17 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
                         _give(call, answer, due)
                 if not due:
                     break
+
+
+def _told(speakers: Sequence[Span]) -> Iterator[tuple[Order, Sequence[Message]]]:
+    """Yields messages that may hold results, and before what all calls were made that these may answer."""
+    for span in speakers:
+        if span.kind is not Kind.LLM:
+            yield (span.end_ns, 0), (*(span.input or ()), *(span.output or ()))
+            continue
+        yield (span.start_ns, 0), span.input or ()
+        if any(message.role == "tool" for message in span.output or ()):
+            yield (span.start_ns, _OWN), span.output or ()
 
 
 def _give(call: Call | None, response: ToolResponse, due: dict[int, Call]) -> None:

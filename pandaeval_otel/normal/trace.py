@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.model.raw import RawLog
+from pandaeval_otel.normal.blocked import blocked_by
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
@@ -17,12 +18,15 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.normal.utility import utility_of
 from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
+_FEW = 3
+"""Model calls of a trace that serves an editor or a framework: one, and what was tried again."""
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 
@@ -44,7 +48,10 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
     for log in evidence.logs:
         by_span.setdefault(log.span_id, []).append(log)
     spans = [normalize(raw, by_span.get(raw.span_id, ())) for raw in evidence.spans]
-    return trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    trace = trace_of(spans, evidence.digest, closing or Closing(), evidence.notes)
+    if trace.error is not None or not trace.output:
+        trace.blocked = blocked_by(evidence.spans, evidence.logs, spans)
+    return trace
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
@@ -69,7 +76,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     trigger = closing.trigger
     if closing.revision > 1 and trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):  # decided again: what its spans now show
         trigger = Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
-    names = (_agent(root, tree, agents), root.service, root.environment, *agents)
+    names = (_agent(root, tree), root.service, root.environment, *agents)
     agent, service, environment, *agents_named = all_bounded(names)
     user = user_id(tree)
     responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
@@ -96,7 +103,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ends_in_tool_call=said.pending,
         turns=said.turns,
         tool_calls=calls,
-        tools=_tools([span for span in tree.spans if span.tools]),
+        tools=_tools(tree),
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
@@ -113,15 +120,20 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
+        utility=_utility(tree, models, session),
     )
+
+
+_CALLS_APART = frozenset({"mcp", "gemini_cli"})
+"""Dialects of tool calls that may stand in a trace of their own."""
 
 
 def is_genai(trace: Trace) -> bool:
     """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
-    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
-    them: the agent that asked for them is in another trace."""
+    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client or Gemini
+    CLI record them: the agent that asked for them is in another trace."""
     return any(
-        (span.kind in _GENAI and not (span.kind is _TOOL and "mcp" in span.dialects))
+        (span.kind in _GENAI and not (span.kind is _TOOL and not _CALLS_APART.isdisjoint(span.dialects)))
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )
@@ -143,6 +155,14 @@ def _evaluations(tree: Tree) -> set[str]:
     return found if len(found) < len(tree.spans) else set()
 
 
+def _utility(tree: Tree, models: Sequence[Span], session: str | None) -> str:
+    """Returns what a trace of nothing but model calls is for, if that is no part of a conversation."""
+    if not models or len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
+        return ""
+    kinds = {utility_of(span, in_session=session is not None) for span in models}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     """Returns a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
@@ -153,16 +173,18 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
 
 
-def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
+def _agent(root: Span, tree: Tree) -> str:
     """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
-    the trace, else the name of the workflow or service."""
+    the trace, else the name of the workflow or service. Agents that a tool called do not lend their names."""
     if root.agent_name:
         return root.agent_name
-    named = [span for span in tree.below(root) if span.agent_name]
+    depth = tree.asides(root)
+    named = [span for span in tree.below(root) if span.agent_name and tree.asides(span) == depth]
     first = next((span for span in named if span.kind is _AGENT), named[0] if named else None)
     if first is not None:
         return first.agent_name
-    return next(iter(names)) if len(names) == 1 else _workflow(root) or root.service
+    names = {span.agent_name for span in tree.spans if span.agent_name and tree.asides(span) <= depth}
+    return names.pop() if len(names) == 1 else _workflow(root) or root.service
 
 
 def _workflow(root: Span) -> str:
@@ -186,18 +208,32 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
     return max(inner, key=lambda span: (span.end_ns, -tree.depth(span)), default=last).error
 
 
-def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
-    """Returns the fullest definition of each tool that was offered, in order of appearance."""
-    found: dict[str, ToolDefinition] = {}
-    for span in spans:
+def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
+    """Returns the fullest definition of each tool that was offered, in order of appearance; with the agents that had
+    it, if some had others. Agents whose tools of one name differ have a definition each."""
+    found: dict[tuple[str, str], ToolDefinition] = {}
+    had: dict[tuple[str, str], dict[str, None]] = {}
+    for span in tree.spans:
+        agent = tree.agent(span) if span.tools else ""
         for tool in span.tools or ():
-            known = found.get(tool.name)
+            key = (tool.name, agent) if (tool.name, agent) in found else (tool.name, "")
+            known = found.get(key)
+            if known is not None and agent not in had[key] and _differ(known, tool):
+                key, known = (tool.name, agent), None
             if known is None or (not known.description, known.parameters is None) > (
                 not tool.description,
                 tool.parameters is None,
             ):
-                found[tool.name] = tool
-    return tuple(found.values())
+                found[key] = tool
+            had.setdefault(key, {})[agent] = None
+    everybody = {agent for agents in had.values() for agent in agents}
+    if all(len(agents) == len(everybody) for agents in had.values()):
+        return tuple(found.values())
+    return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in found.items()])
+
+
+def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
+    return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:

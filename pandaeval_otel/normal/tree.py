@@ -53,6 +53,7 @@ class Tree:
         self._cut: set[str] = set()
         self._below: dict[str, list[Span]] = {}
         self._position: dict[str, int] = {}
+        self._reach: dict[str, tuple[int, int]] = {}
         below: dict[str, _Place] = {}
         tied = False
         started: int | None = None
@@ -138,6 +139,25 @@ class Tree:
             found.sort(key=lambda inner: position[inner.span_id])
         self._below[span.span_id] = found
         return found
+
+    def is_below(self, inner: Span, outer: Span) -> bool:
+        """Returns whether a span is a descendant of another."""
+        if not self._reach:
+            self._number()
+        (at, _), (begin, end) = self._reach[inner.span_id], self._reach[outer.span_id]
+        return begin < at < end
+
+    def _number(self) -> None:
+        """Numbers the spans from outside to inside: those below a span have the numbers between its own two."""
+        reach = self._reach
+        path = [*self.tops, *(self.by_id[key] for key in self._cut)]
+        while path:
+            span = path.pop()
+            if span.span_id in reach:
+                reach[span.span_id] = reach[span.span_id][0], len(reach)
+            else:
+                reach[span.span_id] = len(reach), 0
+                path += [span, *self.children(span)]
 
     def outer_first(self) -> list[Span]:
         """Returns all spans by depth, then by start time: outer before inner ones, whatever their clocks say."""

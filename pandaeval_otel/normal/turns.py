@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
 from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_messages
 from pandaeval_otel.normal.tree import RUNS, Tree
+from pandaeval_otel.normal.utility import own_calls
 
 # Module constant: an enum lookup costs several times as much, and every span needs one.
 _LLM = Kind.LLM
@@ -36,7 +37,9 @@ def turns(tree: Tree) -> Turns:
         if root.kind in RUNS:
             found.extend(_of_run(root, tree))
     if not found:
-        found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is _LLM])]
+        found = [
+            _of_calls(group) for group in _by_user_message(own_calls([root for root in roots if root.kind is _LLM]))
+        ]
     joined = _without_handovers(found) if len(found) > 1 else found
     return Turns(
         turns=tuple(
@@ -83,7 +86,7 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     inner = tree.below(root)
     # The model calls of the run itself and of agents that it handed over to, but not of agents that it used as
     # tools.
-    calls = [span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)]
+    calls = own_calls([span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)])
     groups = _by_user_message(calls)
     if len(groups) > 1 and exchange.question == NOTHING:
         return [_of_calls(group) for group in groups]

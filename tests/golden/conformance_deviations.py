@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-OWN_SESSIONS = ("pydantic_ai", "claude_")
+OWN_SESSIONS = ("pydantic_ai", "claude_", "copilot_cli", "gemini_cli", "opencode", "qwen_code")
 """Sets (prefixes) whose framework invents a conversation id of its own and keeps it over the turns, where the
 application passed none."""
 
@@ -18,6 +18,14 @@ AGENT_NAMES = {
     "smolagents_code_oi": ("CodeAgent",),
 }
 """Frameworks that name agents by their class."""
+
+TOOL_PREFIXES = {
+    "copilot_cli": "desk-",
+    "gemini_cli": "mcp_desk_",
+    "opencode": "desk_",
+    "qwen_code": "mcp__desk__",
+}
+"""What clients of an MCP server write before the names of its tools."""
 
 RUNS_AGAIN = {"crewai_oi/llm_error": 3}
 """How often a framework ran a task that failed."""

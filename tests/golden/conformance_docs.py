@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tests.golden.conformance_deviations import Excuse, excuse
 from tests.golden.conformance_facts import FACTS, Verdict
-from tests.golden.conformance_truth import OWN, REPO, Capture
+from tests.golden.conformance_truth import EMITTERS, OWN, REPO, Capture
 
 PAGE = REPO / "docs" / "dialects.md"
 
@@ -32,8 +32,10 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "autogen_team": ("autogen-agentchat 0.7.5, a team", "its own"),
     "claude_native": ("Claude Code 2.1.330", "its own, spans and events"),
     "claude_oi": ("Claude Agent SDK", f"{_OI}-claude-agent-sdk 0.1.22"),
+    "copilot_cli": ("GitHub Copilot CLI 1.0.102", "its own, content on"),
     "crewai_oi": ("crewai 1.15.30", f"{_OI}-crewai 1.1.21, -openai 0.1.66"),
     "dspy_oi": ("dspy 3.4.1", f"{_OI}-dspy 0.1.48"),
+    "gemini_cli": ("Gemini CLI 0.61.0", "its own, traces and prompts on"),
     "genkit": ("Genkit 1.42.0 (JS)", "its own"),
     "google_genai_otel": ("google-genai 2.34.0", f"{_TL}-google-genai 1.3b0"),
     "haystack_native": ("haystack-ai 3.4.0", "opentelemetry-haystack 2.0.0"),
@@ -52,6 +54,7 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "litellm_otel_app": ("litellm", "its own callback, below spans of the application"),
     "llama_index_genai": ("llama-index-core 0.14.25", f"{_GENAI}-llama-index 1.3b0"),
     "llama_index_oi": ("llama-index-core 0.14.25", f"{_OI}-llama-index 4.6.1"),
+    "mastra": ("Mastra 1.71.0 (JS)", "@mastra/otel-exporter 1.4.0"),
     "mcp_oi": ("openai-agents with an MCP server", f"{_OI}-openai-agents 2.6.0, and the MCP SDK's own"),
     "mlflow_genai": ("openai 3.54.0", "mlflow 3.17.2, GenAI conventions switched on"),
     "openai_agents_genai": ("openai-agents 0.24.0", f"{_GENAI}-openai-agents, -openai 1.3b0"),
@@ -65,6 +68,7 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "openai_responses_openinference": ("openai 3.54.0, Responses API", f"{_OI}-openai 0.1.66"),
     "openai_tl": ("openai 3.54.0", f"{_TL}-openai 0.62.4 (OpenLLMetry)"),
     "openai_tl_legacy": ("openai 1.109.1", f"{_TL}-openai 0.47.5 (OpenLLMetry)"),
+    "opencode": ("OpenCode 1.18.33", "its own, experimental.openTelemetry on"),
     "openai_v2_content": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, an event per message"),
     "openai_v2_latest": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, latest conventions"),
     "openai_v2_nocontent": ("openai 2.54.0", f"{_TL}-openai-v2 2.4b0, content off (the default)"),
@@ -79,19 +83,24 @@ RECORDED: Mapping[str, tuple[str, str]] = {
     "pydantic_ai_nocontent": ("pydantic-ai-slim 2.68.0", "its own, content off"),
     "pydantic_ai_trunc": ("pydantic-ai-slim 2.68.0", "its own, values cut at 256 characters"),
     "pydantic_ai_v1": ("pydantic-ai-slim 1.107.10", "its own"),
+    "qwen_code": ("Qwen Code 0.24.4", "its own, sensitive span attributes on"),
     "smolagents_code_oi": ("smolagents 1.26.0, code agent", f"{_OI}-smolagents 0.1.43"),
     "smolagents_genai": ("smolagents 1.26.0", f"{_GENAI}-smolagents 1.2b0"),
     "smolagents_oi": ("smolagents 1.26.0", f"{_OI}-smolagents 0.1.43"),
     "spring_ai": ("Spring AI on Spring Boot 3.5.7", "its own observations"),
     "strands": ("strands-agents 1.62.0", "its own"),
+    "strands_js": ("Strands 1.19.0 (JS)", "its own"),
     "strands_legacy": ("strands-agents 1.10.0", "its own"),
     "traceloop_sdk": ("openai 3.54.0", "traceloop-sdk 0.62.4"),
     "vercel_ai": ("Vercel ai 6.0.326", "its own"),
+    "voltagent": ("VoltAgent 2.10.0 (JS)", "its own"),
+    "vercel_ai_7": ("Vercel ai 7.0.173", "@ai-sdk/otel 1.0.173"),
 }
 """Framework and telemetry of each set."""
 
 COMMITTED = {
     "adk": "adk_content",
+    "crewai_openinference": "crewai_oi",
     "langgraph_openinference": "langgraph_oi",
     "langgraph_openllmetry": "langgraph_tl",
     "openai_agents_openinference": "openai_agents_oi",
@@ -125,6 +134,35 @@ A dialect that raises on a span leaves the note `dialect NAME failed` on its tra
 **agent** its name · **errors** of tools and runs, and none where there were none · **reasoning** the model's thoughts.
 """
 
+_TAIL = """
+## Tools that the provider runs
+
+Web search, file search, code execution and MCP servers that a model's provider calls itself, within one answer, are
+calls like others: words beside them are the answer, and a result in the same answer is theirs. Played by the real
+libraries, recorded in `tests/golden/hosted`:
+
+| framework | telemetry | calls | arguments | results |
+|---|---|---|---|---|
+| anthropic 2.14.0 | openinference-instrumentation-anthropic 3.1.0 | ✓ | ✓ | ✓ |
+| anthropic 2.14.0 | opentelemetry-instrumentation-genai-anthropic 1.3b0 | ✓ | ✓ | ✓ |
+| langchain 1.5.2, OpenAI Responses | openinference-instrumentation-langchain 0.1.80 | ✓ | ✓ | ✓, of a web search – |
+| openai-agents 0.24.0 | openinference-instrumentation-openai-agents 2.6.0 | ✓ | ✓ | ✓, of a web search – |
+| openai-agents 0.24.0 | opentelemetry-instrumentation-genai-openai 1.3b0 | ✓ | ✓ | ✓, of a web search – |
+| pydantic-ai-slim 2.68.0, Anthropic | its own | ✓ | ✓ | ✓ |
+| pydantic-ai-slim 2.68.0, OpenAI Responses | its own | ✓ | ✓ | ✓, of a web search – |
+| Vercel ai 6.0.326, OpenAI Responses | its own | ✓ | in part | – |
+
+OpenAI tells the query of a web search and no page; Anthropic tells titles, and the pages in a form that it alone can
+read: `grounding` takes such results for captured in part. Without `include` in the request, OpenAI sends no results of
+file search and code either. opentelemetry-instrumentation-genai-langchain 1.3b0 tells nothing of such calls.
+
+## Codex CLI
+
+Codex's own telemetry (`[otel]` in `~/.codex/config.toml`) is read from spans and log records together: the prompt
+(with `log_user_prompt = true`), calls of tools with arguments and outputs, tokens, model and conversation. It never
+tells what Codex answers, so that what needs the answer is unscored; results of calls, loops and the session are judged.
+"""
+
 
 class Result(Protocol):
     """One capture and what was found of each fact."""
@@ -141,12 +179,13 @@ def write(found: Sequence[Result], page: Path = PAGE) -> None:
     rows: dict[tuple[str, str], list[Result]] = {}
     for one in found:
         rows.setdefault(described(one.capture), []).append(one)
-    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found)]) + "\n")
+    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found), _TAIL.rstrip("\n")]) + "\n")
 
 
 def described(capture: Capture) -> tuple[str, str]:
     """Framework and telemetry."""
-    return RECORDED[COMMITTED.get(capture.set, capture.set) if OWN in capture.path.parents else capture.set]
+    own = not {OWN, EMITTERS}.isdisjoint(capture.path.parents)
+    return RECORDED[COMMITTED.get(capture.set, capture.set) if own else capture.set]
 
 
 def mark(verdicts: Sequence[Verdict]) -> str:

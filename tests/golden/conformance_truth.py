@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.golden.conformance_deviations import TOOL_PREFIXES
 from tests.lab.rig import toolbox
 from tests.lab.rig.desks import DESKS
 from tests.lab.rig.scenarios import SCENARIOS
@@ -17,7 +18,8 @@ from tests.support.script import Fault, Reply
 REPO = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).parent / "captures"
 SHARED = REPO.parent / "shared" / "captures"
-ROOTS = {"committed": OWN, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
+EMITTERS = OWN.with_name("emitters")
+ROOTS = {"committed": OWN, "emitters": EMITTERS, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
 """Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
@@ -88,12 +90,21 @@ class Capture:
 def captures(root: Path) -> list[Capture]:
     """All captures below ``root``, by set and scenario; those whose truth is unknown are left out."""
     found = []
-    for path in sorted(root.glob("*/*.otlp.jsonl")):
+    for path in sorted(root.glob("*/*.otlp.jsonl*")):
         name, scenario = path.parent.name, path.name.partition(".")[0]
         truth = _ferry_truth(root, name, scenario) if (root / "GROUND_TRUTH.json").exists() else _own_truth(scenario)
         if truth is not None:
-            found.append(Capture(name, scenario, path, truth))
+            found.append(Capture(name, scenario, path, _prefixed(truth, TOOL_PREFIXES.get(name, ""))))
     return found
+
+
+def _prefixed(truth: Truth, prefix: str) -> Truth:
+    """The truth with longer names of tools."""
+    turns = tuple(
+        replace(turn, steps=tuple(tuple(replace(c, name=prefix + c.name) for c in step) for step in turn.steps))
+        for turn in truth.turns
+    )
+    return replace(truth, turns=turns, tools={prefix + name: names for name, names in truth.tools.items()})
 
 
 # --- the committed captures: truth is the rig's own script -----------------------------------------------------------

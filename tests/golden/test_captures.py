@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import lzma
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.golden.otlp_json import attribute, log_records, requests, resource_attributes, spans
 from tests.lab.rig.demo_scenarios import DEMO
-from tests.lab.rig.environment import frameworks
-from tests.lab.rig.scenarios import SCENARIOS
+from tests.lab.rig.environment import emitters, frameworks
+from tests.lab.rig.run import PIN, name_of
+from tests.lab.rig.scenarios import HOSTED, SCENARIOS, Scenario
 from tests.lab.rig.scrub import is_private
 from tests.support.script import Reply
 
 FOLDER = Path(__file__).parent / "captures"
 CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
+PACKED = FOLDER.with_name("emitters")
+HOSTED_FOLDER = Path(__file__).parent / "hosted"
+HOSTED_CAPTURES = sorted(HOSTED_FOLDER.glob("*/*.otlp.jsonl"))
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_lab" / "cli" / "_recordings"
 PATHS = re.compile(
     r"(?<![\w.:/])/(?:root|home|Users|work|opt|usr|tmp|var|private|mnt|srv)/|file://|[A-Z]:\\\\+Users|\.pyenv"
@@ -27,8 +32,20 @@ HOST_KEYS = re.compile(r'"(?:host\.\w+|net\.host\.name|process\.\w+|thread\.name
 
 def texts() -> list[object]:
     """Every recording that is shipped or tested with, as pytest parameters."""
-    named = [(f"{path.parent.name}/{path.name.partition('.')[0]}", path.read_text()) for path in CAPTURES]
-    return [pytest.param(text, id=name) for name, text in [*named, ("demo", demo_text())]]
+    named = [
+        (f"{path.parent.name}/{path.name.partition('.')[0]}", path.read_text())
+        for path in [*CAPTURES, *HOSTED_CAPTURES]
+    ]
+    packed = [(f"{path.parent.name}/{path.name.partition('.')[0]}", unpacked(path)) for path in packed_captures()]
+    return [pytest.param(text, id=name) for name, text in [*named, *packed, ("demo", demo_text())]]
+
+
+def packed_captures() -> list[Path]:
+    return sorted(PACKED.glob("*/*.otlp.jsonl.xz"))
+
+
+def unpacked(path: Path) -> str:
+    return lzma.decompress(path.read_bytes()).decode()
 
 
 def demo_text() -> str:
@@ -71,17 +88,35 @@ def test_all_that_was_said_is_in_the_capture(path: Path) -> None:
                 assert all(call.name in text for call in reply.calls)
 
 
-def test_every_set_is_captured_with_its_versions() -> None:
-    sets = frameworks()
-    versions = json.loads((FOLDER / "VERSIONS.json").read_text())
-    captured = {name: {p.name.partition(".")[0] for p in CAPTURES if p.parent.name == name} for name in sets}
-    assert captured == {name: set(SCENARIOS) - set(entry.skip) for name, entry in sets.items()}
+@pytest.mark.parametrize(
+    ("file", "folder", "scenarios"),
+    [("frameworks.toml", FOLDER, SCENARIOS), ("hosted.toml", HOSTED_FOLDER, HOSTED)],
+    ids=["captures", "hosted"],
+)
+def test_every_set_is_captured_with_its_versions(file: str, folder: Path, scenarios: Mapping[str, Scenario]) -> None:
+    sets = frameworks(file)
+    versions = json.loads((folder / "VERSIONS.json").read_text())
+    paths = sorted(folder.glob("*/*.otlp.jsonl"))
+    captured = {name: {p.name.partition(".")[0] for p in paths if p.parent.name == name} for name in sets}
+    assert captured == {name: set(scenarios) - set(entry.skip) for name, entry in sets.items()}
     assert set(versions) == set(sets)
     for name, entry in sets.items():
         for requirement in entry.requirements:
             package, _, version = requirement.rpartition("@" if entry.on_node else "==")
             assert versions[name][package.partition("[")[0]] == version
-    assert sum(path.stat().st_size for path in CAPTURES) < 4_000_000
+    assert sum(path.stat().st_size for path in paths) < 4_000_000
+
+
+def test_every_emitter_is_captured_with_its_versions_and_its_day() -> None:
+    sets = emitters()
+    versions = json.loads((PACKED / "VERSIONS.json").read_text())
+    captured = {name: {p.name.partition(".")[0] for p in packed_captures() if p.parent.name == name} for name in sets}
+    assert captured == {name: set(SCENARIOS) - set(entry.skip) for name, entry in sets.items()}
+    for name, entry in sets.items():
+        pins = {name_of(requirement): PIN.search(requirement) for requirement in entry.requirements}
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", versions[name].pop("day"))
+        assert versions[name] == {key: pin and pin.group().lstrip("=@") for key, pin in pins.items()}
+    assert sum(path.stat().st_size for path in packed_captures()) < 200_000
 
 
 def test_the_demo_holds_the_sessions_that_it_promises() -> None:

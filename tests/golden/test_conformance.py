@@ -15,7 +15,7 @@ from tests.golden.conformance import Checked, check
 from tests.golden.conformance_deviations import EXCUSES, Excuse, excuse
 from tests.golden.conformance_docs import described
 from tests.golden.conformance_facts import FACTS
-from tests.golden.conformance_truth import OWN, ROOTS, Capture, captures
+from tests.golden.conformance_truth import EMITTERS, OWN, ROOTS, Capture, captures
 
 
 def sets() -> Sequence[object]:
@@ -68,8 +68,8 @@ def test_every_fact_is_emitted_by_some_committed_capture() -> None:
 
 
 def test_the_published_matrix_names_the_committed_versions() -> None:
-    versions = json.loads((OWN / "VERSIONS.json").read_text())
-    for capture in _captures(OWN):
+    versions = {k: v for root in (OWN, EMITTERS) for k, v in json.loads((root / "VERSIONS.json").read_text()).items()}
+    for capture in (*_captures(OWN), *_captures(EMITTERS)):
         framework, telemetry = described(capture)
         named = re.findall(r"(?<![\w-])([a-z][\w-]*) (\d+(?:\.\w+)+)", f"{framework}, {telemetry}")
         assert named

@@ -23,7 +23,7 @@ from pandaeval_lab.cases import Case, Suite
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cases.model import Recorded
-from pandaeval_lab.replay import trial_judge
+from pandaeval_lab.replay import trial_grading
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.replay.trial_grading import graded
@@ -82,7 +82,7 @@ def test_a_judge_that_is_down_all_along_harms_nothing_else() -> None:
 
 
 def test_trials_are_judged_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_judge, "_AT_A_TIME", 2)
+    monkeypatch.setattr(trial_grading, "_AT_A_TIME", 2)
     told: list[tuple[int, int]] = []
     settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
     evaluator = Evaluator(WordEmbedder(), settings)

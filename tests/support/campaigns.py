@@ -68,6 +68,13 @@ def _soaked(lines: Sequence[Line]) -> str:
     return f"{newest['rss_mb']['an_hour']:+.1f} MB/h (aim 2), descriptors {newest['fds']['an_hour']:+.1f}/h"
 
 
+def _soaked_hostile(lines: Sequence[Line]) -> str:
+    newest = lines[-1]
+    front, line = (newest["first_and_last"][name] for name in ("rss_mb", "line_rss_mb"))
+    held = f"front {front[0]:.0f} to {front[1]:.0f} MB, line {line[0]:.0f} to {line[1]:.0f} MB"
+    return f"{newest['told']['hostile: acknowledged']} hostile traces, {held}"
+
+
 def _named(lines: Sequence[Line]) -> str:
     ways: dict[str, int] = {}
     for line in lines:
@@ -246,6 +253,28 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         240,
         count=lambda line: float(line["minutes"]),
         told=_soaked,
+    ),
+    Campaign(
+        "hours of traffic with a hostile trace a second",
+        "soak.py",
+        "--hours 2 --rate 2 --hostile 1 --seed 7 --ledger tests/lab/proofs/hostile-soak-ledger.jsonl",
+        "--hours 0.05 --rate 2 --hostile 1 --seed 99",
+        "hostile-soak-ledger.jsonl",
+        "minutes",
+        120,
+        count=lambda line: float(line["minutes"]),
+        told=_soaked_hostile,
+    ),
+    Campaign(
+        "random hostile traces: CPU time a byte",
+        "hostile_traces.py",
+        "--traces 10000 --seed 1",
+        "--traces 100 --seed 99",
+        "hostile-traces-ledger.jsonl",
+        "traces",
+        10_000,
+        count=lambda line: float(line["traces"]),
+        told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs a byte, {lines[-1]['most_s']} s for the dearest",
     ),
     Campaign(
         "every order of the protocol's steps",

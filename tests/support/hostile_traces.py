@@ -5,20 +5,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import ToolDefinition, Trace
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, gives, says, user
 
-Make = Callable[[int], Trace]
 
-
-def _trace(spans: Spans) -> Trace:
-    return trace_of(spans(), "d", Closing())
-
-
-def _called(number: int, call: Callable[[int], Mapping[str, Any]], answer: str = "Done: all is well.") -> Trace:
+def _called(number: int, call: Callable[[int], Mapping[str, Any]], answer: str = "Done: all is well.") -> Spans:
     """``number`` tool calls below one agent, then an answer."""
     spans = Spans()
     agent = spans.agent(input=(user("Please do what is needed for order 4711."),), output=(says(answer),))
@@ -26,7 +21,7 @@ def _called(number: int, call: Callable[[int], Mapping[str, Any]], answer: str =
         fields = dict(call(each))
         spans.tool(agent, fields.pop("name", "search"), **fields)
     spans.llm(agent, [user("Please do what is needed for order 4711.")], answer)
-    return _trace(spans)
+    return spans
 
 
 def _nested(depth: int) -> Any:
@@ -42,66 +37,66 @@ def _words(chance: random.Random, number: int) -> str:
     )
 
 
-def distinct(n: int) -> Trace:
+def distinct(n: int) -> Spans:
     return _called(n, lambda i: {"arguments": {"q": f"thing {i}"}, "result": {"id": i, "name": f"thing {i}"}})
 
 
-def same_call_new_results(n: int) -> Trace:
+def same_call_new_results(n: int) -> Spans:
     return _called(n, lambda i: {"arguments": {"q": "oslo"}, "result": {"value": f"item {i}"}})
 
 
-def same_call_same_result(n: int) -> Trace:
+def same_call_same_result(n: int) -> Spans:
     return _called(n, lambda i: {"arguments": {"q": "oslo"}, "result": {"value": "item"}})
 
 
-def rewordings(n: int) -> Trace:
+def rewordings(n: int) -> Spans:
     chance = random.Random(1)
     return _called(n, lambda i: {"arguments": {"q": _words(chance, 12)}, "result": []})
 
 
-def rewordings_with_results(n: int) -> Trace:
+def rewordings_with_results(n: int) -> Spans:
     chance = random.Random(1)
     return _called(n, lambda i: {"arguments": {"q": _words(chance, 12)}, "result": [_words(chance, 5)]})
 
 
-def long_rewordings(n: int) -> Trace:
+def long_rewordings(n: int) -> Spans:
     chance = random.Random(1)
     return _called(
         n, lambda i: {"arguments": {"q": " ".join(f"w{chance.randrange(300)}" for _ in range(80))}, "result": []}
     )
 
 
-def all_fail(n: int) -> Trace:
+def all_fail(n: int) -> Spans:
     return _called(
         n, lambda i: {"arguments": {"q": f"x{i}"}, "result": {"error": f"timeout of {i}"}, "error": f"timeout of {i}"}
     )
 
 
-def many_keys(n: int) -> Trace:
+def many_keys(n: int) -> Spans:
     return _called(
         n,
         lambda i: {"arguments": {f"key{j}": i * j for j in range(200)}, "result": {f"r{j}": i + j for j in range(200)}},
     )
 
 
-def deep_json(n: int) -> Trace:
+def deep_json(n: int) -> Spans:
     return _called(n, lambda i: {"arguments": {"q": [_nested(400), i]}, "result": _nested(400)})
 
 
-def json_in_text(n: int) -> Trace:
+def json_in_text(n: int) -> Spans:
     return _called(
         n, lambda i: {"arguments": {"q": "[" * 500 + "]" * 500 + str(i)}, "result": '{"a":' * 300 + "1" + "}" * 300}
     )
 
 
-def numbers_everywhere(n: int) -> Trace:
+def numbers_everywhere(n: int) -> Spans:
     answer = " ".join(f"{i * 7.31:.2f} EUR, order FJ-{i:05}," for i in range(n))
     return _called(
         n, lambda i: {"arguments": {"q": i}, "result": " ".join(str((i * 37 + j) * 1.13) for j in range(60))}, answer
     )
 
 
-def dates_everywhere(n: int) -> Trace:
+def dates_everywhere(n: int) -> Spans:
     answer = " ".join(f"on May {i % 28 + 1}, {1990 + i % 40} at {i % 24}:{i % 60:02}," for i in range(n))
     return _called(
         n,
@@ -110,7 +105,7 @@ def dates_everywhere(n: int) -> Trace:
     )
 
 
-def names_everywhere(n: int) -> Trace:
+def names_everywhere(n: int) -> Spans:
     answer = " ".join(f"Jo{i} Smith{i}, jo.smith{i}@example.org, AB{i:06}." for i in range(n))
     return _called(
         n,
@@ -119,20 +114,20 @@ def names_everywhere(n: int) -> Trace:
     )
 
 
-def back_and_forth(n: int) -> Trace:
+def back_and_forth(n: int) -> Spans:
     spans = Spans()
     top = spans.agent(name="top", input=(user("Do it."),), output=(says("Done."),))
     for i in range(n):
         agent = spans.agent(top, name=f"a{i % 2}", output=(says(f"your turn {i}"),))
         spans.tool(agent, f"transfer_to_a{(i + 1) % 2}", {"note": "x"}, result="ok")
-    return _trace(spans)
+    return spans
 
 
-def cycles(n: int) -> Trace:
+def cycles(n: int) -> Spans:
     return _called(n, lambda i: {"name": f"t{i % 17}", "arguments": {"q": i % 17}, "result": {"at": i}})
 
 
-def broken_cycles(n: int) -> Trace:
+def broken_cycles(n: int) -> Spans:
     chance = random.Random(3)
     return _called(
         n,
@@ -144,7 +139,7 @@ def broken_cycles(n: int) -> Trace:
     )
 
 
-def turns(n: int) -> Trace:
+def turns(n: int) -> Spans:
     spans = Spans()
     agent = spans.agent()
     said: list[Any] = []
@@ -152,28 +147,28 @@ def turns(n: int) -> Trace:
         said = [*said[-20:], user(f"question {i} about order {i * 7}")]
         spans.llm(agent, said, f"answer {i}: it costs {i * 1.5:.2f} EUR")
         said.append(says(f"answer {i}: it costs {i * 1.5:.2f} EUR"))
-    return _trace(spans)
+    return spans
 
 
-def growing_history(n: int) -> Trace:
+def growing_history(n: int) -> Spans:
     spans = Spans()
     agent = spans.agent(input=(user("go"),), output=(says("Done with 12.50 EUR."),))
     said: list[Any] = [user("go")]
     for i in range(n):
         spans.llm(agent, tuple(said), f"step {i} gives {i * 3}")
         said += [says(f"step {i} gives {i * 3}"), gives({"v": i * 11}, str(i))]
-    return _trace(spans)
+    return spans
 
 
-_UNITS = (
+UNITS = (
     *("a", " ", "1", "1,", "1 ", "-", "a@", "a.", "A", "Aa ", "(", '"', "`", "*", "|", "1:", "1/", "1-", "http://"),
     *("error ", "not ", "\n", "a\n", "$1", "%1", "_a", "{", "[1,", "<a ", "#", "é", "I'm sorry, but ", "unable to "),
     *("A1-", "1.1.1.1 ", "\\", "Traceback (most recent call last):\n", "0x", "a'", "1e5 ", "May 1, "),
 )
-_CATASTROPHES = tuple((unit * 5000)[:5000] for unit in _UNITS)
+_CATASTROPHES = tuple((unit * 5000)[:5000] for unit in UNITS)
 
 
-def catastrophic_texts(n: int) -> Trace:
+def catastrophic_texts(n: int) -> Spans:
     """Texts of 5 KB on which searches may go back and forth."""
     return _called(
         n,
@@ -185,11 +180,120 @@ def catastrophic_texts(n: int) -> Trace:
     )
 
 
-HOSTILE: Mapping[str, Make] = {
+def long_values(n: int) -> Spans:
+    """One number of ``40 * n`` digits wherever a number may stand."""
+    number = "1" * 40 * n
+    spans = Spans()
+    agent = spans.agent(input=(user(number),), output=(says(number),))
+    spans.tool(agent, "search", {"q": number}, result=number)
+    spans.llm(agent, [user(number)], number)
+    return spans
+
+
+def periodic_values(n: int) -> Spans:
+    """As long values, of which every part looks like the whole."""
+    number = "1a-" * 13 * n
+    return _called(4, lambda i: {"arguments": {"q": number}, "result": f"{number}{i}"}, f"It is {number}0.")
+
+
+def nested_copies(n: int) -> Spans:
+    """One call, told by spans in each other."""
+    spans = Spans()
+    inner = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
+    for i in range(n):
+        inner = spans.tool(inner, "search", {"q": "oslo"}, result={"at": 1}, start_ns=i + 1, end_ns=10**9 - i)
+    return spans
+
+
+def nested_agents(n: int) -> Spans:
+    spans = Spans()
+    inner = spans.agent(input=(user("Please do it."),), output=(says("Done."),), end_ns=10**9)
+    for i in range(n):
+        inner = spans.agent(
+            inner, f"a{i}", input=(user("Do it."),), output=(says("Done."),), start_ns=i + 1, end_ns=10**9 - i
+        )
+    return spans
+
+
+def failing_code(n: int) -> Spans:
+    """Code that breaks each time, in other words each time."""
+    chance = random.Random(2)
+
+    def call(i: int) -> dict[str, Any]:
+        code = "\n".join(f"{_words(chance, 1)}_{j} = {_words(chance, 1)}('{_words(chance, 2)}', {i})" for j in range(6))
+        error = f"NameError: name '{_words(chance, 1)}_{i}' is not defined"
+        return {"name": "python_interpreter", "arguments": {"code": code}, "result": error, "error": error}
+
+    return _called(n, call)
+
+
+def written_code(n: int) -> Spans:
+    """Code in a model's answers, and what came of it in its next input."""
+    spans = Spans()
+    agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
+    for i in range(n):
+        spans.llm(
+            agent, [user(f"Observation: NameError: name 'v{i}' is not defined")], f"```py\nv{i} = find({i % 5})\n```"
+        )
+    return spans
+
+
+def opened_code(n: int) -> Spans:
+    """An answer full of beginnings of code, and code full of beginnings of messages."""
+    spans = Spans()
+    agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),))
+    spans.llm(agent, [user("Please do it.")], "<code>" * 100 * n)
+    for _ in range(4):
+        code = f"x = 1\n{'print ' * min(3_000, 10 * n)}()!"
+        spans.tool(agent, "python_interpreter", {"code": code}, result="NameError: x", error="NameError: x")
+    spans.llm(agent, [user("Observation: 1")], "Done.")
+    return spans
+
+
+def changing_fails(n: int) -> Spans:
+    """Work that fails, with tools of many names and some that work."""
+    return _called(
+        n,
+        lambda i: {
+            "name": f"update_order_{i}",
+            "arguments": {"id": i},
+            "result": "ok" if i % 9 == 0 and i < n // 2 else {"error": f"rejected {i}"},
+            "error": None if i % 9 == 0 and i < n // 2 else f"rejected {i}",
+        },
+    )
+
+
+def many_tools(n: int) -> Spans:
+    """Tools of many names, defined with every model call."""
+    tools = tuple(ToolDefinition(f"search_{i}", f"Searches for {i}.", {"type": "object"}) for i in range(n))
+    spans = Spans()
+    agent = spans.agent(input=(user("Please do it."),), output=(says("Done."),), tools=tools)
+    for i in range(n):
+        spans.tool(agent, f"search_{i}", {"q": f"thing {i}"}, result={"id": i})
+    return spans
+
+
+def sentences(n: int) -> Spans:
+    """A long answer, result and question of short sentences."""
+    text = " ".join(f"I could not update order {i}, sorry; it costs {i}.50 EUR on May {i % 40}." for i in range(n))
+    return _called(2, lambda i: {"arguments": {"q": text}, "result": text}, text)
+
+
+SPANS: Mapping[str, Callable[[int], Spans]] = {
     make.__name__.replace("_", " "): make
     for make in (
         *(distinct, same_call_new_results, same_call_same_result, rewordings, rewordings_with_results, long_rewordings),
         *(all_fail, many_keys, deep_json, json_in_text, numbers_everywhere, dates_everywhere, names_everywhere),
         *(back_and_forth, cycles, broken_cycles, turns, growing_history, catastrophic_texts),
+        *(long_values, periodic_values, nested_copies, nested_agents, failing_code, written_code, opened_code),
+        *(changing_fails, many_tools, sentences),
     )
 }
+"""Each kind's spans by its name; they grow with the number asked for."""
+
+
+def _trace(make: Callable[[int], Spans], n: int) -> Trace:
+    return trace_of(make(n)(), "d", Closing())
+
+
+HOSTILE: Mapping[str, Callable[[int], Trace]] = {name: partial(_trace, make) for name, make in SPANS.items()}

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -109,6 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
         reply = script(conversation)
         if isinstance(reply, Fault):
             return self._fault(wire, reply)
+        calls = tuple(replace(call, name=conversation.offered(call.name)) for call in reply.calls)
+        reply = replace(reply, calls=calls)
         response = wire.render(reply, conversation, Ids(conversation.digest()))
         if wire is responses:
             cast(_Http, self.server).owner.histories[response["id"]] = [*body["input"], *response["output"]]

@@ -1,7 +1,8 @@
 """Every regular expression of the product, and texts that are made to be slow for it.
 
-A pattern that backtracks takes the square of a text's length, or worse, on the right text. Such texts are found from
-the pattern itself: what leads to a repetition, what it repeats, many times, and an end that does not fit.
+A pattern that backtracks takes the square of a text's length, or worse, on the right text. Such texts are made from
+the pattern itself: what leads to a repetition, what it repeats, many times, and an end that does not fit. Patterns that
+functions put together from names (``re.escape``) are not seen.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Any
 
 POOL = " a\n1A-_.,/(['\"=:\\é<*#)]}{`««x0\t|~%$?!+&;@^\u2026ne"
 """Characters that repetitions are tried with, where they take them."""
-SIZES = (48, 384, 3_072, 24_576)
-MOST_SECONDS = 0.04
+SIZES = (24, 32, 48, 96, 192, 1_536, 12_288)
+"""About so many characters: few first, since what doubles with each would not end with more."""
+MOST_SECONDS = 0.01
 """Below this nobody waits, and a clock says little: the square takes longer at the last size."""
 MOST_RATIO = 6.0
 """Most that four times the text may cost: linear is 4, the square is 16."""
@@ -65,11 +67,18 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
     modules = [module for package in packages for module in _modules(package)]
     trees = {module.__name__: ast.parse(Path(str(module.__file__)).read_text()) for module in modules}
     asked = {name: _asked_by(tree) for name, tree in trees.items()}
+    for name, tree in trees.items():
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)):
+            for alias in node.names:
+                methods = asked[name].get(alias.asname or alias.name, set())
+                asked.get(str(node.module), {}).setdefault(alias.name, set()).update(methods)
     patterns: dict[tuple[str, int, str], Pattern] = {}
     for module in modules:
         place = module.__name__
         held = [
-            Pattern(f"{place}.{name}", held.pattern, held.flags & ~re.UNICODE, _method(name, asked.values()))
+            Pattern(
+                f"{place}.{name}", held.pattern, held.flags & ~re.UNICODE, _costliest(asked[place].get(name, set()))
+            )
             for name, value in vars(module).items()
             for held in _held(value)
         ]
@@ -78,9 +87,8 @@ def patterns(packages: Iterable[str]) -> list[Pattern]:
     return list(patterns.values())
 
 
-def _method(name: str, asked: Iterable[dict[str, set[str]]]) -> str:
-    """Returns the costliest way in which any module asks a name: from every place, from one, or as a whole."""
-    methods = {method for names in asked for method in names.get(name, ())}
+def _costliest(methods: set[str]) -> str:
+    """Returns the costliest way in which a name is asked: from every place, from one, or as a whole."""
     return next((method for method in ("search", "match", "fullmatch") if method in methods), "search")
 
 
@@ -92,21 +100,23 @@ def slow_texts(pattern: Pattern) -> Iterator[Slow]:
         for size in SIZES:
             seconds = _cpu(ask, _pumped(start, middle, end, size))
             if seconds > max(MOST_SECONDS, 3 * plain):
-                ratio = _ratio(ask, start, middle, end, size)
+                ratio = _ratio(ask, start, middle, end, size, 3 if seconds < 0.5 else 1)
                 if ratio > MOST_RATIO:
                     yield Slow(pattern, start, middle, end, size, seconds, ratio)
                 break
 
 
 def _pumped(start: str, middle: str, end: str, size: int) -> str:
-    return start + middle * (size // len(middle) + 1) + end
+    return start + middle * (size // min(4, len(middle)) + 1) + end
 
 
-def _ratio(ask: Any, start: str, middle: str, end: str, size: int) -> float:
-    """Measures what four times a text costs, the best of three each: a machine is busy at times."""
-    texts = [_pumped(start, middle, end, n) for n in (size // 4, size)]
-    small, large = (min(_cpu(ask, text) for _ in range(3)) for text in texts)
-    return large / max(small, 1e-6)
+def _ratio(ask: Any, start: str, middle: str, end: str, size: int, tries: int) -> float:
+    """Measures what four times a text costs, the best of several each: a machine is busy at times."""
+    small, large = (_pumped(start, middle, end, n) for n in (size // 4, size))
+    fast, slow = (
+        min(_cpu(ask, text) for _ in range(times)) for text, times in ((small, 3), (large[: 4 * len(small)], tries))
+    )
+    return slow / max(fast, 1e-6)
 
 
 def _cpu(ask: Any, text: str) -> float:
@@ -126,8 +136,8 @@ def _modules(package: str) -> Iterator[Any]:
 def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
     """Yields the patterns in a module's constant, also in tables and in objects that it holds."""
     if isinstance(value, re.Pattern):
-        if isinstance(value.pattern, str):
-            yield value
+        text = value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
+        yield re.compile(text, value.flags & ~re.UNICODE)
     elif type(value).__name__ == "_Uncompiled":
         yield re.compile(*value.__dict__["_arguments"])
     elif depth < 4 and isinstance(value, dict):
@@ -142,16 +152,39 @@ def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 
 def _asked_by(tree: ast.Module) -> dict[str, set[str]]:
-    """Returns by which methods a module asks each name; one that it hands on, or searches with, is searched with."""
-    asked: dict[str, set[str]] = {}
-    called = {
-        id(n.value): n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+    """Returns by which methods a module asks each name; one that it hands on, or searches with, is searched with. What
+    stands in a table is asked as the table's items are in loops over it."""
+    nodes = list(ast.walk(tree))
+    called = {id(n.value): n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    standing = {
+        id(item): table.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Tuple)
+        and isinstance(table := node.targets[0], ast.Name)
+        for item in ast.walk(node.value)
     }
-    for node in ast.walk(tree):
+    standing |= {
+        id(loop.iter): loop.target.id
+        for loop in nodes
+        if isinstance(loop, ast.comprehension | ast.For) and isinstance(loop.target, ast.Name)
+    }
+    loaded: dict[str, list[ast.Name]] = {}
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            method = called.get(id(node), "search")
-            asked.setdefault(node.id, set()).add(method if method in ("match", "fullmatch") else "search")
-    return asked
+            loaded.setdefault(node.id, []).append(node)
+
+    def asked(name: str, depth: int = 0) -> set[str]:
+        methods: set[str] = set()
+        for node in loaded.get(name, ()):
+            if id(node) in standing and depth < 4:
+                methods |= asked(standing[id(node)], depth + 1)
+            else:
+                method = called.get(id(node), "search")
+                methods.add(method if method in ("match", "fullmatch") else "search")
+        return methods
+
+    return {name: asked(name) for name in loaded}
 
 
 def _written_out(tree: ast.Module, module: str) -> Iterator[Pattern]:
@@ -172,31 +205,29 @@ def _pumps(pattern: Pattern) -> set[tuple[str, str, str]]:
     """Returns texts in three parts: what leads to a repetition, what it repeats, and an end that does not fit."""
     tree = parser.parse(pattern.text, pattern.flags)
     pumps: set[tuple[str, str, str]] = set()
-    for lead, bodies in _repetitions(tree, "", pattern.flags):
+    for lead, bodies, rest in _repetitions(tree, "", "", pattern.flags):
         for body in bodies:
-            for end in ("", "\x00"):
-                pumps.add((lead, body, end))
-            if lead:
-                pumps.add(("", lead + body, ""))
-                pumps.add(("", lead, "\x00"))
+            pumps |= {(lead, body, "\x00"), (lead, body, f"{rest}\x00"), ("", lead + body, "\x00")}
+        pumps.add(("", lead, "\x00"))
     whole = _sample(tree, pattern.flags)
-    if whole:
-        pumps |= {("", whole, "\x00"), ("", whole[: max(1, len(whole) - 1)], "\x00")}
+    pumps |= {("", whole, "\x00"), ("", whole[:-1], "\x00")}
     return {pump for pump in pumps if pump[1]}
 
 
-def _repetitions(tree: Any, lead: str, flags: int) -> Iterator[tuple[str, list[str]]]:
-    """Yields what leads to each repetition that has no small bound, and the texts that it may repeat."""
-    for op, given in tree:
+def _repetitions(tree: Any, lead: str, rest: str, flags: int) -> Iterator[tuple[str, list[str], str]]:
+    """Yields what leads to each repetition that has no small bound, the texts that it may repeat, and what may follow
+    it."""
+    for at, (op, given) in enumerate(tree):
+        behind = _sample(tree[at + 1 :], flags, full=True) + rest
         if op in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
             least, most, body = given
             if most > 8:
-                yield lead, _bodies(body, flags)
-            yield from _repetitions(body, lead, flags)
+                yield lead, _bodies(body, flags), behind
+            yield from _repetitions(body, lead, behind, flags)
             lead += _sample(body, flags) * int(least)
             continue
         for inner in _inner(op, given):
-            yield from _repetitions(inner, lead, flags)
+            yield from _repetitions(inner, lead, behind, flags)
         lead += _sample([(op, given)], flags)
 
 
@@ -217,7 +248,8 @@ def _bodies(body: Any, flags: int) -> list[str]:
     samples = {_sample(body, flags)}
     if len(body) == 1 and body[0][0] in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
         takes = [c for c in POOL if _takes(body[0], c, flags)]
-        samples.update(takes[:10])
+        samples.update(takes[:8])
+        samples.update(f"a{mark}" for mark in takes[:6] if "a" in takes and not mark.isalnum())
     if len(body) == 1 and body[0][0] in (code.BRANCH, code.SUBPATTERN):
         for inner in _inner(*body[0]):
             samples.add(_sample(inner, flags))
@@ -255,8 +287,9 @@ def _in_category(category: Any, character: str) -> bool:
     return is_in != ("NOT" in name)
 
 
-def _sample(tree: Any, flags: int) -> str:
-    """Returns a text that a pattern takes, more or less: assertions are taken for granted."""
+def _sample(tree: Any, flags: int, full: bool = False) -> str:
+    """Returns a text that a pattern takes, more or less: assertions are taken for granted. ``full``: with what may
+    be left out."""
     text = ""
     for op, given in tree:
         if op is code.LITERAL:
@@ -264,13 +297,13 @@ def _sample(tree: Any, flags: int) -> str:
         elif op in (code.IN, code.ANY, code.NOT_LITERAL, code.CATEGORY):
             text += next((c for c in "xa1 -.:/(\n" + POOL if _takes((op, given), c, flags)), "") or _listed(given)
         elif op in (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT):
-            text += _sample(given[2], flags) * int(given[0])
+            text += _sample(given[2], flags, full) * max(int(given[0]), full)
         elif op is code.SUBPATTERN:
-            text += _sample(given[3], flags)
+            text += _sample(given[3], flags, full)
         elif op is code.BRANCH:
-            text += _sample(given[1][0], flags)
+            text += _sample(given[1][0], flags, full)
         elif op is code.ATOMIC_GROUP:
-            text += _sample(given, flags)
+            text += _sample(given, flags, full)
     return text
 
 

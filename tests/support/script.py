@@ -21,12 +21,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """A call that the provider runs itself, within the reply that asks for it.
+
+    ``kind``: ``search``, ``mcp``, ``code`` or ``files``; ``name``: which tool, of an MCP server. ``result``: a text,
+    for a search the page that it comes upon. With an ``error`` there is no result.
+    """
+
+    kind: str
+    arguments: Mapping[str, Any]
+    result: str = ""
+    name: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model. With ``calls`` it is a step on the way, without it is the final answer."""
+    """One answer of the model. With ``calls`` it is a step on the way, without it is the final answer. What the
+    provider ``served`` stands before the text."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
+    served: tuple[Served, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,13 @@ class Conversation:
     def digest(self) -> str:
         """Hex digest of all that is said; equal conversations have equal digests in every process."""
         return hashlib.sha256(repr((self.model, self.messages, self.tools)).encode()).hexdigest()
+
+    def offered(self, name: str) -> str:
+        """The tool of that name as this request offers it: clients of MCP servers put the server's name before it."""
+        longer = [
+            tool for tool in self.tools if tool.endswith(name) and not tool[-len(name) - 1 : -len(name)].isalnum()
+        ]
+        return name if name in self.tools or len(longer) != 1 else longer[0]
 
     def input_tokens(self) -> int:
         """A made-up but stable count: about four characters per token, four tokens per message."""

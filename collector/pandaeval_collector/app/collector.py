@@ -30,7 +30,7 @@ from pandaeval_collector.pipeline.accounting import STATM, resident_bytes, resid
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.pipeline.upkeep import Guard
+from pandaeval_collector.pipeline.upkeep import Guard, probe
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._signals import DoorSettings
@@ -41,10 +41,11 @@ from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.front import hands_over, timing, workers
+from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME, note_damage
+from pandaeval_collector.store.directory import has_no_room
 from pandaeval_collector.store.failures import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
 
@@ -52,6 +53,8 @@ _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_ROOM_S = 1.0
+"""How often a start looks whether a full disk has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class Collector:
         """``on_failure`` is called on the event loop when the collector has to be restarted; then it ``has_failed``."""
         self._config, self._environ, self._on_failure = config, environ, on_failure
         self.has_failed = False
+        self.waits_for = ""
+        """Why it cannot start yet, in words: the disk is full."""
         self.telemetry = Telemetry()
         self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
@@ -187,7 +192,9 @@ class Collector:
             _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
-        line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
+        line = LineProcesses(
+            workers(config), setup, self._environ, self.telemetry, config.line.timeout, trace_timeout(config)
+        )
         self._parts.push_async_callback(line.close)
         await line.start()
         return line
@@ -219,8 +226,9 @@ class Collector:
     async def _open_store(self, health: HttpServer) -> Store:
         """Opens the store and starts its guard. The store is closed after ``health``, whose scrapes read it."""
         config = self._config.store
-        # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
-        store = await asyncio.to_thread(Store, Path(config.path), config.durability, config.max_bytes)
+        while (store := await self._store_with_room()) is None:
+            pass
+        self.waits_for = ""
         self._parts.callback(store.close)
         self._parts.push_async_callback(health.stop)
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
@@ -231,6 +239,27 @@ class Collector:
         self._guard = Guard(store, self.telemetry, self._fail)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
+        return store
+
+    async def _store_with_room(self) -> Store | None:
+        """Opens the store and writes to it; where the disk has no room for that, says so and returns ``None`` after a
+        pause."""
+        config = self._config.store
+        store: Store | None = None
+        try:
+            # On a thread: a large file takes a while, and the health checks want an answer meanwhile.
+            store = await asyncio.to_thread(Store, Path(config.path), config.durability, config.max_bytes)
+            await probe(store)
+        except (OSError, sqlite3.OperationalError) as error:
+            if store is not None:
+                await asyncio.to_thread(store.close)
+            if not has_no_room(Path(config.path), error):
+                raise
+            if not self.waits_for:
+                _log.error("the disk of %s is full (%s): it starts when there is room", config.path, error)
+            self.waits_for = f"the disk of {config.path} is full: {error}"
+            await asyncio.sleep(_ROOM_S)
+            return None
         return store
 
     async def _open_outlets(self, store: Store) -> Outlets:
@@ -253,7 +282,7 @@ class Collector:
 
     @property
     def _trouble(self) -> str:
-        return "" if self._guard is None else self._guard.trouble
+        return self.waits_for or ("" if self._guard is None else self._guard.trouble)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

@@ -68,8 +68,17 @@ async def _serve(config: Config) -> None:
         loop.add_signal_handler(number, stop.set)
     give_memory_back()  # before there are threads
     running = Collector(config, os.environ, on_failure=stop.set)
+    starting = asyncio.ensure_future(running.start())
+    stopped = asyncio.ensure_future(stop.wait())
     try:
-        listening = await running.start()
+        await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+        while not starting.done() and not running.waits_for:
+            await asyncio.wait((starting,), timeout=0.1)
+        starting.cancel()  # which does nothing where it is done
+        listening = await starting
+    except asyncio.CancelledError:
+        log.info("stopped before it could start")
+        return
     except (OSError, sqlite3.OperationalError) as error:
         raise UserError(f"the collector cannot start with its data in {config.store.path}: {error}") from error
     spare_the_garbage_collector()
@@ -84,7 +93,7 @@ async def _serve(config: Config) -> None:
     if config.ui.enabled:
         scheme = "http" if config.server.tls is None else "https"
         log.info("scores are shown on %s", config.ui.url or f"{scheme}://{listening.http}/")
-    await stop.wait()
+    await stopped
     log.info("stopping: open traces are kept for the next start")
     await running.stop()
     log.info("stopped")

@@ -18,9 +18,9 @@ from pandaeval_collector.config._tree import Config, below, keys, variable
 
 # The configuration as people may see it: human units, no secrets, and where each value came from.
 
-# Greedy up to the last @, since an unescaped password may hold any character.
-_USERINFO = re.compile(r"://.*@")
-_QUERY = re.compile(r"(://[^?]*)\?.+")
+# Greedy up to the last @ of a line, since an unescaped password may hold any character.
+_USERINFO = re.compile(r"^((?>.*?://)).*@", re.MULTILINE)
+_QUERY = re.compile(r"^((?>.*?://)[^?\n]*+)\?.+", re.MULTILINE)
 
 
 def effective(config: Config) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
 def masked(value: Any) -> Any:
     """Returns ``value`` with what is secret in URLs replaced by ``***``, at any depth."""
     if isinstance(value, str):
-        return _QUERY.sub(r"\1?***", _USERINFO.sub("://***@", value))
+        return _QUERY.sub(r"\1?***", _USERINFO.sub(r"\1***@", value))
     if isinstance(value, Mapping):
         return {key: masked(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

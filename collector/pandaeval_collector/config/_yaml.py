@@ -66,7 +66,7 @@ def too_large(root: yaml.Node) -> yaml.Node | None:
 
 _MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-_OCTAL = re.compile(r"[-+]?0[0-7_]*[1-7][0-7_]*")
+_OCTAL = re.compile(r"[-+]?0[0_]*+[1-7][0-7_]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
 _BOMB = f"stands for more than {MAX_NODES} values through its aliases; write out the few that are meant"

@@ -119,6 +119,10 @@ class LineSection(Section):
     timeout: PositiveDuration = 60.0
     """How long such a process may be at a batch of traces. Then it is killed and started again, and the batch is tried
     trace by trace; a trace over which it hangs alone is set aside, and its results say so."""
+    trace_timeout: PositiveDuration = 20.0
+    """How long one trace may be read and scored, half of timeout at most; two seconds more for each megabyte. Then what
+    was scored by then stays, and its other results say which metric took the time. It holds for evaluate and for runs,
+    too."""
 
 
 class StoreSection(Section):
@@ -163,9 +167,9 @@ class Kafka(KafkaCluster):
     session_timeout: Annotated[PositiveDuration, Field(ge=6)] = 45.0
     """Time without a sign of life after which others take the partitions over."""
     sessions: Literal["none", "here", "topic"] = "none"
-    """Traces of a session may reach different collectors. none: no metric of level session runs; here: they run on the
-    traces that reach this collector, right where one collector reads the whole topic; topic: decided traces go to
-    sessions_topic, and the collectors share the sessions."""
+    """Traces of a session may reach different collectors. none: no metric of level session runs, and each trace is read
+    by itself; here: they run on the traces that reach this collector, right where one collector reads the whole topic;
+    topic: decided traces go to sessions_topic, and the collectors share the sessions."""
     sessions_topic: Text = "eval.traces"
     """Topic with decided traces, each keyed by the id of its session."""
     dead_letters: Text = "eval.dlq"

@@ -119,9 +119,9 @@ _FAMILIES = {word: family for family, words in _WORDS.items() for word in words.
 _WORD = re.compile(r"[a-z]+\d*[a-z]*\d*")
 _REASONER = re.compile(r"(?:^|\.|openai-)o[1-9](?=$|[-:@])")
 """OpenAI's o1, o3, o4-mini …: too short a word to be looked for anywhere but at the beginning."""
-_VERSION = re.compile(r"v?\d[a-z\d]*$")
+_VERSION = re.compile(r"v?\d.*")
 _DATE = re.compile(r"[-@](?:\d{4}-?\d{2}-?\d{2}|\d{6}|\d{4})(?=$|[-:])")
-_TAIL = re.compile(r"(?:[-@:](?:latest|default|v\d+(?::\d+)?|\d+))+$")
+_TAIL = re.compile(r"(?:[-@:](?:latest|default|v\d+(?::\d+)?|\d+)){1,8}$")
 _LONGEST = 200
 
 

@@ -12,7 +12,7 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 """Control characters, separators of lines that no editor shows, lone surrogates and private use."""
 _FENCE = re.compile(
-    r"(?:[<\uff1c\u2039]\s?[<\uff1c\u2039]|[\u00ab\u300a])\s*([/\u2044\u2215\uff0f]?)\s*(code|[0-9a-f]{6,})\s*"
+    r"(?:[<\uff1c\u2039]\s?[<\uff1c\u2039]|[\u00ab\u300a])\s*+([/\u2044\u2215\uff0f]?+)\s*+(code|[0-9a-f]{6,})\s*"
     r"(?:[>\uff1e\u203a]\s?[>\uff1e\u203a]?|[\u00bb\u300b])",
     re.IGNORECASE,
 )

@@ -51,7 +51,10 @@ def cleaned(trace: Trace, clean: Callable[[str], str]) -> Trace:
             )
             for call in trace.tool_calls
         ),
-        tools=tuple(replace(t, name=clean(t.name), description=clean(t.description)) for t in trace.tools),
+        tools=tuple(
+            replace(t, name=clean(t.name), description=clean(t.description), agents=tuple(map(clean, t.agents)))
+            for t in trace.tools
+        ),
         reasoning=tuple(clean(text) for text in trace.reasoning),
         spans=tuple(map(spoken, trace.spans)),
     )

@@ -26,8 +26,15 @@ def redact_value(value: Any, hide: Hide = redact) -> Any:
         case str():
             return hide(value)
         case Mapping():
+            named = value.get("name", value.get("key"))
             return {
-                hide(str(key)): redact_value(_withheld(each) if is_secret_field(str(key)) else each, hide)
+                hide(str(key)): redact_value(
+                    _withheld(each)
+                    if is_secret_field(str(key), each)
+                    or (key == "value" and isinstance(named, str) and is_secret_field(named, each))
+                    else each,
+                    hide,
+                )
                 for key, each in value.items()
             }
         case list() | tuple():
@@ -108,7 +115,7 @@ def _whole(message: Message, hide: Hide) -> Message:
             case Text():
                 return Text(hide(part.text))
             case ToolRequest():
-                return ToolRequest(part.name, redact_value(part.arguments, hide), part.id)
+                return replace(part, arguments=redact_value(part.arguments, hide))
             case ToolResponse():
                 return replace(part, result=redact_value(part.result, hide))
             case OtherPart():

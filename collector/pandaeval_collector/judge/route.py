@@ -84,7 +84,7 @@ _WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}
 
 
 _TEMPLATE = re.compile(
-    r"roles? must alternate|must alternate|alternat\w+ (?:between )?(?:user|roles?)|only user and assistant roles"
+    r"roles? must alternate|must alternate|alternat\w{1,8} (?:between )?(?:user|roles?)|only user and assistant roles"
     r"|system (?:role|messages?|prompts?) (?:is |are )?(?:not|un)\s?-?support|(?:not|n't) support\w* (?:the )?"
     r"[`'\"]?system|unexpected role|invalid role|role[`'\" :]+system|multiple user messages|chat template"
 )

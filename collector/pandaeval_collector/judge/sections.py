@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, ToolDefinition, Trace
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
 THOUGHT, SAID = "thought", "said"
@@ -43,14 +43,17 @@ def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
 def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
     known: set[tuple[str, str]] = set()
     for span in trace.spans:
+        at = span.start_ns
         for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            requests = message.tool_requests
             texts = [(THOUGHT, part.text.strip()) for part in message.parts if isinstance(part, Reasoning)]
-            if message.tool_requests:
+            if requests:
                 texts.append((SAID, message.text.strip()))
             for each in texts:
                 if each[1] and each not in known:
                     known.add(each)
-                    yield span.start_ns, *each
+                    yield at, *each
+            at += len(requests)  # what a provider ran within the call stands between the words that it said
 
 
 # What code counted of a run, in words of ours alone: a text of the run could add facts of its own.
@@ -147,6 +150,7 @@ def clock(nanoseconds: int) -> str:
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
     calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
+    above = {span.span_id: span.parent_id for span in trace.spans}
     pieces: list[_Piece] = []
     since = 0
     # Of several turns the user's messages, shortened, and all answers but the last.
@@ -162,7 +166,7 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
         (time, _THOUGHT, f"{what}: {elided(one_line(text), limits.value)}") for time, what, text in thoughts(trace)
     ]
     pieces += [
-        (call.start_ns, _STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
+        (call.start_ns, _STEP, _step(index, calls, limits, several, index + 1 in facts.failed, above))
         for index, call in enumerate(calls)
     ]
     for span in trace.spans:
@@ -182,16 +186,32 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     blocks += ["\n".join(lines)] if lines else []
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
+    if trace.blocked is not None:
+        blocks.append(f"a guardrail stopped the run on purpose: {elided(one_line(trace.blocked[0]), limits.text)}")
     if trace.error is not None:
         blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
     return blocks
 
 
-def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
-    """Writes one call. ``several``: several agents made calls. Names, arguments and errors stay on one line each, and
-    the result comes last, so that none of their lines can pass for another part of the step."""
+def _is_below(inner: ToolCall, outer: ToolCall, above: Mapping[str, str]) -> bool:
+    """Returns whether a call was made within another, which delegated to an agent. ``above``: parents by span."""
+    at = inner.span_id
+    for _ in range(_DEEPEST_CALL):
+        at = above.get(at, "")
+        if not at or at == outer.span_id:
+            break
+    return bool(at) and at == outer.span_id
+
+
+def _step(
+    index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool, above: Mapping[str, str]
+) -> str:
+    """Writes one call. ``several``: several agents made calls; ``above``: as in :func:`_is_below`. Names, arguments and
+    errors stay on one line each, and the result comes last, so that none of their lines can pass for another part of
+    the step."""
     call, near = calls[index], calls[max(0, index - 2) : index + 3]
-    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in near)
+    meanwhile = [o for o in near if o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns]
+    parallel = any(not (_is_below(o, call, above) or _is_below(call, o, above)) for o in meanwhile)
     head = f"call {index + 1}: {elided(one_line(call.name), limits.text)}"
     if call.agent and several:
         head += f" by agent {elided(one_line(call.agent), limits.text)}"
@@ -215,6 +235,7 @@ _NOTHING = OwnWords("(nothing was captured)")
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 EARLIER = "earlier messages and results left out"
 _LONGEST = 400
+_DEEPEST_CALL = 64
 _DEEPEST = 6
 """Schemas within schemas that are read."""
 
@@ -254,8 +275,8 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
         context.append(PromptSection(title, said, 20, together=True, outset=True))
     signatures = [
-        f"{elided(one_line(tool.name), limits.tool)}{signature(tool.parameters, 2 * limits.tool)}: "
-        f"{elided(one_line(tool.description), limits.tool)}"
+        f"{_had_by(tool, limits)}{elided(one_line(tool.name), limits.tool)}"
+        f"{signature(tool.parameters, 2 * limits.tool)}: {elided(one_line(tool.description), limits.tool)}"
         for tool in trace.tools[: limits.listed]
     ]
     if len(trace.tools) > limits.listed:
@@ -277,6 +298,10 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
         PromptSection("WHAT THE AGENT ANSWERED", (answer,), 15 if several else 25),
     ]
+
+
+def _had_by(tool: ToolDefinition, limits: StepLimits) -> str:
+    return f"agent {elided(one_line(', '.join(tool.agents)), limits.tool)} had " if tool.agents else ""
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:

@@ -171,9 +171,9 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
         return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     last = traces[-1]
-    tools: dict[str, ToolDefinition] = {}
+    tools: dict[tuple[str, tuple[str, ...]], ToolDefinition] = {}
     for trace in traces:
-        tools.update((tool.name, tool) for tool in trace.tools)
+        tools.update(((tool.name, tool.agents), tool) for tool in trace.tools)
     first = opening(traces[0])
     spans: list[Span] = []
     """For the record: with instructions, retrieved documents, and for the first trace the model call that shows what

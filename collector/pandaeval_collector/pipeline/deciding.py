@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, HeldBatch, failure
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -142,12 +142,13 @@ class TraceDecider:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _understood(self, due: Sequence[DueTrace]) -> HeldBatch:
-        return await self._committer.patiently(lambda: self._line.understand(due))
+    async def _understood(self, due: Sequence[DueTrace], alone: bool = False) -> HeldBatch:
+        return await self._committer.patiently(lambda: self._line.understand(due, alone))
 
     async def _decide(
-        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], deaths: int = MOST_DEATHS
+        self, due: Sequence[DueTrace], understood: Awaitable[HeldBatch], deaths: int = MOST_DEATHS, alone: bool = False
     ) -> None:
+        """``alone``: the trace is tried again by itself; ``deaths``: over which it is given up then."""
         failpoints.reach("before_decide")
         try:
             held = await understood
@@ -163,18 +164,18 @@ class TraceDecider:
                     MOST_DEATHS,
                 )
             if isinstance(error, ChildEndedError) and not error.over_it:
-                await self._decide(due, self._understood(due), deaths)  # it only waited behind others
+                await self._decide(due, self._understood(due, alone), deaths, alone)  # it only waited behind others
             elif len(due) > 1:
                 for trace in due:
-                    await self._decide([trace], self._understood([trace]))
-            elif isinstance(error, ChildEndedError) and not error.hung and deaths > 1:
-                await self._decide(due, self._understood(due), deaths - 1)
+                    await self._decide([trace], self._understood([trace], True), alone=True)
+            elif isinstance(error, ChildEndedError) and deaths > 1 and not (alone and error.hung):
+                await self._decide(due, self._understood(due, True), deaths - 1, alone=True)
             else:
                 # Its results are those of one that cannot be read; its spans stay in the store as long as results do.
                 _log.error("trace %s could not be decided", due[0].trace_id.hex(), exc_info=error)
                 kind, why = type(error).__name__, str(error).partition("\n")[0]
                 if isinstance(error, ChildEndedError):
-                    kind = "worker_hung" if error.hung else "worker_ended"
+                    kind, why = failure(error)
                 await self._committer.commit(lambda: self._line.decide("set_aside", due[0], kind, why))
                 self._note(due)
             return

@@ -60,10 +60,6 @@ class SpanTopic:
                     self._telemetry.add("pandaeval.logs" if logs else "pandaeval.spans", outcome, len(fragment.items))
         return split, logs
 
-    @property
-    def nothing(self) -> SpansOrLogs:
-        return Split([]), False
-
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
@@ -88,10 +84,6 @@ class MemberTopic:
         if meets(member.session_id.encode()):
             return [member]
         return [] if member.ends else [replace(member, is_done=True)]
-
-    @property
-    def nothing(self) -> list[MemberMessage]:
-        return []
 
     async def consume(self, taken: Sequence[list[MemberMessage]], read: Sequence[Consumed]) -> None:
         await self._pipeline.adopt([member for some in taken for member in some], read)

@@ -105,6 +105,12 @@ class Upkeep:
         return done
 
 
+async def probe(store: Store) -> None:
+    """Writes to a store as much as a request brings. Raises what keeps it from that."""
+    await asyncio.wrap_future(store.put("probe", "." * _PROBE_BYTES))
+    await asyncio.wrap_future(store.put("probe", ""))
+
+
 class Guard:
     """Checks the store once a second. On one event loop. After a failed write it tries a small one itself: senders
     avoid a collector that is not ready, so no request would show that writing works again. When files were taken away,
@@ -130,8 +136,7 @@ class Guard:
         if not self._is_gone and not await asyncio.to_thread(self._store.look):
             if self._store.failing:
                 try:
-                    await asyncio.wrap_future(self._store.put("probe", "." * _PROBE_BYTES))
-                    await asyncio.wrap_future(self._store.put("probe", ""))
+                    await probe(self._store)
                     _log.info("the store can be written to again")
                 except sqlite3.Error:
                     self._telemetry.add("pandaeval.store.errors", "probe")

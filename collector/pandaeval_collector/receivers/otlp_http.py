@@ -144,7 +144,8 @@ class _BearerAuth:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        page = scope["path"] == "/" or scope["path"].startswith("/api/")  # people reach these by a browser
+        # People reach these by a browser.
+        page = scope["path"] in ("/", "/runbook") or scope["path"].startswith("/api/")
         if is_authorised(headers.get(b"authorization"), self._token) or (
             page and is_logged_in(scope["method"], headers, self._token)
         ):

@@ -9,10 +9,12 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
@@ -63,7 +65,8 @@ class Engine:
         crash would: the next process continues it."""
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            await self._execute(run)
+            if (attempt := await asyncio.wrap_future(self._store.runs.begin(run.no))) is not None:
+                await self._execute(replace(run, started_at=attempt))
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)  # on the loop: it may be ending
 
@@ -84,27 +87,30 @@ class Engine:
             self._executing.ring()
 
     def cancelled(self, run_id: str) -> None:
-        """Tells the engine that a run was cancelled: kills its process if it is under way."""
+        """Tells the engine that a run was cancelled: ends its process if it is under way."""
         if self._current is not None and self._current[0] == run_id:
-            self._current[1].kill()
+            self._current[1].end()
 
     async def _execute_next(self) -> float:
         run = await asyncio.to_thread(self._store.runs.next)
         if run is None:
             return math.inf
+        attempt = await asyncio.wrap_future(self._store.runs.begin(run.no))
+        if attempt is None:
+            return 0.0
         try:
-            await self._execute(run)
+            await self._execute(replace(run, started_at=attempt))
         except sqlite3.Error:
             raise
         except Exception as error:  # noqa: BLE001 - a run must harm neither the next one nor the line
             _log.exception("a run was given up")
             self._telemetry.add("pandaeval.runs", "given_up")
-            await asyncio.wrap_future(self._store.runs.end(run.no, f"{type(error).__name__}: {error}"))
+            await asyncio.wrap_future(self._store.runs.end(run.no, attempt, f"{type(error).__name__}: {error}"))
         return 0.0
 
     async def _execute(self, run: RunRow) -> None:
+        """Executes a run that began; ``started_at`` tells this attempt at it from later ones."""
         runs, spec = self._store.runs, RunSpec.from_json(run.body)
-        await asyncio.wrap_future(runs.begin(run.no))
         after = run.planned  # chosen and stored page by page, so that a restart continues
         while after < run.upto and await self._running(run) is not None:
             items, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
@@ -113,7 +119,7 @@ class Engine:
             error = await self._score(run, spec)
         except (UserError, CallFailedError) as failure:
             error = str(failure)
-        await asyncio.wrap_future(runs.end(run.no, error))
+        await asyncio.wrap_future(runs.end(run.no, run.started_at, error))
         self._telemetry.add("pandaeval.runs", "failed" if error else "ended")
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
@@ -137,6 +143,10 @@ class Engine:
                     alone = max(0, alone - len(batch))
                     try:
                         scored = await self._scored(run, process, batch)
+                    except ChildStartError:
+                        if await self._running(run) is not None:
+                            raise
+                        break
                     except BatchFailedError as failure:
                         _log.error("%d traces of run %s could not be scored: %s", len(batch), run.id, failure)
                         scored = Scored([], [])
@@ -154,9 +164,9 @@ class Engine:
         return ""
 
     async def _running(self, run: RunRow) -> RunRow | None:
-        """Returns the run as it stands now; ``None`` once it is over."""
+        """Returns the run as it stands now; ``None`` once this attempt at it is over."""
         now = await asyncio.to_thread(self._store.runs.find, run.id)
-        return now if now is not None and now.state == "running" else None
+        return now if now is not None and (now.state, now.started_at) == ("running", run.started_at) else None
 
     async def _scored(self, run: RunRow, process: RunProcess, batch: Sequence[tuple[int, int]]) -> Scored:
         """Has the process score a batch. Files what calls cost while the batch is under way: a run that is broken off

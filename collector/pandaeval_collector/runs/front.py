@@ -17,6 +17,11 @@ def workers(config: Config) -> int:
     return min(usable_cores(), MOST_WORKERS) if wanted == "auto" else wanted
 
 
+def trace_timeout(config: Config) -> float:
+    """Returns the seconds that one trace may take: less than after which the process that scores it is ended."""
+    return min(config.line.trace_timeout, config.line.timeout / 2)
+
+
 def close_rules(config: Config) -> CloseRules:
     close = config.close
     return CloseRules(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,14 +84,17 @@ class RunProcess:
         self._calls = Calls(
             "the process of a run", "pandaeval_collector.runs.worker", setup, environ, handlers=handlers
         )
-        self.kill, self._folder = self._calls.kill, setup.folder
+        self._folder = setup.folder
         self._spent = 0, 0, 0.0
+        # What asks a judge is silent for as long as the provider is.
+        self._patience = math.inf if setup.judge else 2 * setup.settings.trace_timeout
 
     async def score(self, items: Sequence[tuple[int, int]]) -> Scored:
         """Has the process score traces by number, each with the number of its session (0: none). Raises
         :class:`BatchFailedError`, and ``ChildStartError`` where there is no process."""
         try:
-            scored: Scored = await self._calls.ask("score", items)
+            patience = 60.0 + len(items) * self._patience
+            scored: Scored = await self._calls.ask("score", items, patience=patience)
         except ChildStartError:
             raise
         except Exception as error:
@@ -101,6 +105,11 @@ class RunProcess:
         """Returns the calls, tokens and US dollars since the last time that they were asked for."""
         spent, self._spent = self._spent, (0, 0, 0.0)
         return spent
+
+    def end(self) -> None:
+        """Ends the process, also one that is being started, and starts none any more."""
+        self._calls.stop()
+        self._calls.kill()
 
     async def close(self) -> None:
         """Ends the process, and deletes what it wrote."""

@@ -7,6 +7,8 @@ scored, of a judge's own process, of the live judge, or of a caller that counts 
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -18,12 +20,14 @@ from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Store, WriteSet
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
+
+_log = logging.getLogger(__name__)
 
 BATCH = 128
 """So many traces, or sessions, are committed together."""
@@ -64,27 +68,57 @@ def replay(
     scored at all; answers are still compared with those of all earlier traces, and sessions are scored by the traces
     that are. ``on_decided`` gets each batch of traces before its results. ``ahead``: has the traces
     understood by other processes; not with ``where``, which needs their spans here. Not to be called on an event loop
-    when there is a judge."""
+    when there is a judge. A trace over which anything raises, or that takes too long, costs its own results."""
     left_out: set[str] = set()
     line = Line(source.store.reads, evaluator, chains=source.chains(), left_out=left_out)
     touched: set[str] = set()
     due = source.due()
     understood_batches = ((batch, line.understanding.of(batch)) for batch in due) if ahead is None else ahead(due)
+
+    def file(pairs: Sequence[tuple[DueTrace, Understood]]) -> Conclusion:
+        due, understood = [each for each, _ in pairs], [one for _, one in pairs]
+        return line.file(due, understood) if where is None else _chosen(line, due, understood, where, left_out)
+
+    def set_aside(pair: tuple[DueTrace, Understood], error: Exception) -> Conclusion:
+        return line.set_aside(pair[0], type(error).__name__, str(error))
+
+    def close(session_ids: Sequence[str]) -> Conclusion:
+        return line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
+
     for batch, understood in understood_batches:
-        decision = line.file(batch, understood) if where is None else _chosen(line, batch, understood, where, left_out)
-        decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
-        source.store.commit(decision.changes).result()
-        touched |= decision.changes.touched
-        on_decided(decision)
-        yield from decision.results
+        for decision in _decisions([*zip(batch, understood, strict=True)], file, set_aside):
+            decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
+            source.store.commit(decision.changes).result()
+            touched |= decision.changes.touched
+            on_decided(decision)
+            yield from decision.results
     if judge is not None:
         yield from judge.answers(line)
     for session_ids in batches(sorted(source.closing(touched))):
-        decision = line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
-        source.store.commit(decision.changes).result()
-        yield from decision.results
+        for decision in _decisions(session_ids, close, lambda session_id, _: Conclusion(WriteSet(closed={session_id}))):
+            source.store.commit(decision.changes).result()
+            yield from decision.results
     if judge is not None:
         yield from judge.answers(line)
+
+
+def _decisions(
+    items: Sequence[T], decide: Callable[[Sequence[T]], Conclusion], failed: Callable[[T, Exception], Conclusion]
+) -> Iterator[Conclusion]:
+    """Yields what is decided of ``items``, to be committed one by one: of all together, or where that raises, of each
+    by itself; ``failed`` decides of one that raises alone. Raises where the store fails."""
+    try:
+        decision = decide(items)
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever one raises, it must not cost the others
+        if len(items) > 1:
+            for item in items:
+                yield from _decisions([item], decide, failed)
+            return
+        _log.error("what is known of %s cannot be decided", items[0], exc_info=error)
+        decision = failed(items[0], error)
+    yield decision
 
 
 def _chosen(

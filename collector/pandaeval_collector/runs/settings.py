@@ -12,6 +12,7 @@ from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSecti
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.labels.calibrated import read, thresholds
+from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
@@ -31,7 +32,8 @@ def evaluator(config: Config, learning: bool = False) -> Evaluator:
 def scoring(config: Config) -> EvaluatorSettings:
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     enabled = names.enabled(config)
-    if config.kafka.brokers is not None and config.kafka.sessions == "none":  # others may hold traces of a session
+    shares_sessions = config.kafka.brokers is None or config.kafka.sessions != "none"
+    if not shares_sessions:  # others may hold traces of a session
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
@@ -43,8 +45,10 @@ def scoring(config: Config) -> EvaluatorSettings:
         score_fragments=config.close.score_fragments,
         score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
+        shares_sessions=shares_sessions,
         listed_attributes=config.store.listed_attributes,
         learned=str(learned_folder(config)),
+        trace_timeout=trace_timeout(config),
         judge=_judge(config, names),
     )
 

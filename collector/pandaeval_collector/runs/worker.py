@@ -20,6 +20,7 @@ from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.counting import CountingCaller, usual_answers
@@ -166,6 +167,7 @@ async def _open(setup: RunSetup, peer: Peer) -> Handlers:
     counting = CountingCaller(usual_answers(live)) if setup.counting else None
     verdicts = SharedVerdicts(live, None if counting else collector.keep)
     scoring = Scoring(setup, evaluator, live, counting or collector, verdicts)
+    LIMIT.listen()
     thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-run")
 
     async def score(_: Any, items: Sequence[tuple[int, int]]) -> Scored:

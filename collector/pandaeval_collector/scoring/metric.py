@@ -123,7 +123,8 @@ class TurnContext:
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
     ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
-    whose failure it is about; ``older``: it is about an older revision, as no judge was asked about this one yet."""
+    whose failure it is about; ``open``: the call that it left without an answer; ``older``: it is about an older
+    revision, as no judge was asked about this one yet."""
 
     outcome: str
     value: float | None = None
@@ -131,12 +132,14 @@ class SessionSignal:
     said: str = ""
     lost: str = ""
     older: bool = False
+    open: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
-    ``signals``: by the name of the metric; ``done``: the tools that change something, and did; ``course``: how it went,
+    ``signals``: by the name of the metric; ``done``: the tools that change something, and did, and the
+    calls of other traces that it answers; ``course``: how it went,
     ``None`` where nothing had been learned when it was decided."""
 
     trace_id: str
@@ -233,7 +236,8 @@ Threshold = float | Callable[[Bands | None], float]
 class SessionReads:
     """Which other traces of its session a metric of level trace reads. Whenever one of them changes, it is evaluated
     anew. ``earlier``: so many before it. ``answers``: of these, the newest in which the same agent had answered before
-    the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure."""
+    the trace began (``TraceContext.earlier``). ``later``: so many after it, which may make up for a failure or answer a
+    call."""
 
     earlier: int = 0
     later: int = 0

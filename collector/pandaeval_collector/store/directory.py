@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 _LOCK_NAME = "lock"
 _STEP_PAGES = 1024
 _SPARE_BYTES = 16 << 20
+_LEAST_BYTES = 1 << 20
 """Room that a copy leaves on the disk."""
 _MOVED = "the data directory was moved, removed or replaced"
 
@@ -93,6 +94,16 @@ class Directory:
             os.close(self._lock)
         self._lock = handle
         return True
+
+
+def has_no_room(path: Path, error: OSError | sqlite3.Error) -> bool:
+    """Returns whether a file of the store could not be opened or written because the disk is full. SQLite does not
+    always say so: of its file in shared memory it says that it cannot be opened."""
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return True
+    return shutil.disk_usage(path).free < _LEAST_BYTES if path.exists() else False
 
 
 def is_at(path: str | Path, opened: os.stat_result) -> bool:

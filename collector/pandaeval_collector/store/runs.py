@@ -166,7 +166,9 @@ class RunTable(StoreTable):
                 "UPDATE run_items SET state = 'pending', why = '' WHERE run = ? AND state = 'failed'", row
             )
             connection.execute(
-                "UPDATE runs SET state = 'queued', failed = 0, ended_at = NULL, error = '' WHERE no = ?", row
+                """UPDATE runs SET state = 'queued', failed = 0, started_at = NULL, ended_at = NULL, error = ''
+                   WHERE no = ?""",
+                row,
             )
             return True
 
@@ -174,21 +176,30 @@ class RunTable(StoreTable):
 
     # -- under way -----------------------------------------------------------------------------------------------
 
-    def begin(self, no: int) -> Future[int]:
-        """Marks a queued run as running."""
-        return self._writer.execute(
-            "UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?) WHERE no = ? AND state = 'queued'",
-            self._clock.calendar(),
-            no,
-        )
+    def begin(self, no: int) -> Future[float | None]:
+        """Marks a queued run as running. The future holds when this attempt at it began, which :meth:`end` asks for;
+        ``None`` for a run that is over."""
 
-    def end(self, no: int, error: str = "") -> Future[int]:
-        """Marks a run as done, unless it was cancelled. ``error``: why it could not go on."""
+        def work(connection: sqlite3.Connection) -> float | None:
+            row = connection.execute(
+                """UPDATE runs SET state = 'running', started_at = coalesce(started_at, ?)
+                   WHERE no = ? AND state IN ('queued', 'running') RETURNING started_at""",
+                (self._clock.calendar(), no),
+            ).fetchone()
+            return None if row is None else float(row[0])
+
+        return self._writer.submit(work)
+
+    def end(self, no: int, attempt: float | None, error: str = "") -> Future[int]:
+        """Marks a run as done, unless it was cancelled; then it may have been queued again, and another attempt ends
+        it. ``error``: why it could not go on."""
         return self._writer.execute(
-            "UPDATE runs SET state = 'done', ended_at = ?, error = ? WHERE no = ? AND state != 'cancelled'",
+            """UPDATE runs SET state = 'done', ended_at = ?, error = ?
+               WHERE no = ? AND state = 'running' AND started_at = ?""",
             self._clock.calendar(),
             error[:500],
             no,
+            attempt,
         )
 
     def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:

@@ -222,8 +222,8 @@ class Store:
         """Drops raw chunks of traces decided more than ``late_window_s`` seconds ago, ``keep`` excepted, results,
         tombstones and closed sessions older than ``retention_s``, and judged scores older than ``judged_s`` at ``now``
         of the store's calendar; of each kind no more than ``limit``. ``unlisted_only``: raw chunks of listed traces are
-        left to :meth:`KeptTraces.keep` until ``retention_s`` is over. The future holds how many went of the kind that had
-        most; call again while it is ``limit``."""
+        left to :meth:`KeptTraces.keep` until ``retention_s`` is over. The future holds how many went of the kind that
+        had most; call again while it is ``limit``."""
 
         def work(connection: sqlite3.Connection) -> int:
             rows = connection.execute(

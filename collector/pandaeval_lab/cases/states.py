@@ -54,7 +54,7 @@ def _plain(text: str) -> str:
 # Read are, in this order: the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``); a
 # list of at least two numbered or bulleted lines in what the model thought or said before its first call, of which each
 # line counts for the first tool of the run that it names.
-_ITEM = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_ITEM = re.compile(r"^[^\S\n]*+(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 _MOST = 20_000
 
 

@@ -11,8 +11,9 @@ from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli._output import many
 from pandaeval_collector.pipeline.line.decision import Conclusion
-from pandaeval_collector.store.failures import Failure, RootCause, by_code
+from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import Report, ReportOrigin
 

@@ -12,7 +12,6 @@ import typer
 import yaml
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
@@ -28,6 +27,7 @@ from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.passk.figures import between
 from pandaeval_lab.passk.promoting import promotable, saturation
+from pandaeval_lab.replay.result_lines import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 

@@ -76,7 +76,7 @@ class Drill:
         copies scored and of all."""
         for result in self._score(self._files, None):
             unit = result.unit
-            if unit.level in ("trace", "turn"):
+            if unit.level in ("trace", "turn") and unit.span_id:  # one that was set aside has none, and is no good run
                 if unit.trace_id not in self._said:
                     session = self._session_of[unit.trace_id] = unit.session_id or unit.trace_id
                     self._sessions[session].append(unit.trace_id)

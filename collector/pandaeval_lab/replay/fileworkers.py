@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
-from pandaeval_collector.pipeline.line_processes import MODULE, SECONDS_PER_BYTE
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, LineProcess, failure
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import StoreReader
 from pandaeval_otel.assembly import DueTrace
@@ -48,9 +47,16 @@ class FileWorkers:
     def __init__(self, number: int, setup: FileSetup, environ: Mapping[str, str]) -> None:
         """``number``: processes, which start when the context is entered; that raises ``UserError`` where one does not
         start."""
-        self._loop, handlers = asyncio.Runner(), {"measured": lambda spent, _: CPU.add(spent)}
+        self._loop, trace_limit = asyncio.Runner(), setup.settings.trace_timeout
         self._processes = [
-            Calls("a process that reads traces", MODULE, setup, environ, handlers=handlers, in_turn=True)
+            LineProcess(
+                "a process that reads traces",
+                setup,
+                environ,
+                lambda spent, _: CPU.add(spent),
+                limit=PATIENCE_SECONDS,
+                trace_limit=trace_limit,
+            )
             for _ in range(number)
         ]
 
@@ -68,8 +74,8 @@ class FileWorkers:
 
     def understood(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Sequence[Understood]]]:
         """Yields each batch with what was understood of its traces, in the same order; the processes work ahead while
-        the caller files it. Raises ``UserError`` that names the trace where a process ended over one."""
-        ahead: deque[tuple[Batch, asyncio.Task[bytes]]] = deque()
+        the caller files it. A trace over which processes end is set aside. Raises ``UserError`` where none starts."""
+        ahead: deque[tuple[Batch, asyncio.Task[Sequence[Understood]]]] = deque()
         for batch in batches:
             asked = self._loop.get_loop().create_task(self._understand(batch))
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # none may wait for it
@@ -79,21 +85,29 @@ class FileWorkers:
         while ahead:
             yield self._answered(*ahead.popleft())
 
-    async def _understand(self, batch: Batch) -> bytes:
+    async def _understand(self, batch: Batch, deaths: int = MOST_DEATHS, alone: bool = False) -> Sequence[Understood]:
+        """``alone``: the trace is tried again by itself; ``deaths``: over which it is given up then."""
         process = min(self._processes, key=lambda process: process.busy)
-        patience = PATIENCE_SECONDS + sum(trace.size for trace in batch) * SECONDS_PER_BYTE
         request = [replace(trace, known=frozenset()) for trace in batch]
-        understood: bytes = await process.ask("understand", request, patience=patience)
+        try:
+            understood: Sequence[Understood] = pickle.loads(  # noqa: S301 - from our child
+                await process.over("understand", request, watched=alone)
+            )
+        except ChildEndedError as error:
+            if not error.over_it:
+                return await self._understand(batch, deaths, alone)
+            if len(batch) > 1:
+                return [one for trace in batch for one in await self._understand([trace], alone=True)]
+            if deaths > 1 and not (alone and error.hung):
+                return await self._understand(batch, deaths - 1, alone=True)
+            return [Understood("", failed=failure(error))]
         return understood
 
-    def _answered(self, batch: Batch, asked: asyncio.Task[bytes]) -> tuple[Batch, Sequence[Understood]]:
-        async def answer() -> bytes:
+    def _answered(self, batch: Batch, asked: asyncio.Task[Sequence[Understood]]) -> tuple[Batch, Sequence[Understood]]:
+        async def answer() -> Sequence[Understood]:
             return await asked
 
-        try:
-            return batch, pickle.loads(self._loop.run(answer()))  # noqa: S301 - from our child
-        except ChildEndedError as error:
-            raise UserError(f"{error}; nothing more is scored. --workers 0 does without such processes") from error
+        return batch, self._loop.run(answer())
 
 
 async def _all(work: Iterable[Awaitable[None]]) -> None:

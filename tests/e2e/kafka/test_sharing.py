@@ -14,7 +14,7 @@ import pytest
 
 from support.collector import CollectorProcess
 from support.kafka import Broker
-from support.kafka_workers import QUICK, by_id, messages, scores, worker
+from support.kafka_workers import by_id, messages, scores, worker
 from support.made_traces import Composer
 from support.processors import until
 from support.senders import GrpcDoor
@@ -68,7 +68,7 @@ def test_collectors_come_and_go_and_every_trace_is_scored_once(broker: Broker, t
     for id_, (unit, metric, *_) in own.items():
         contents[unit, metric].add(id_)
     assert all(len(ids) == 1 for ids in contents.values()), "a trace was scored under two contents"
-    assert own == by_id(_by_otlp(tmp_path / "otlp", traces))
+    assert own == by_id(_by_otlp(tmp_path, broker, traces))
 
 
 def _owned(*workers: CollectorProcess) -> int:
@@ -77,9 +77,12 @@ def _owned(*workers: CollectorProcess) -> int:
     return sum(each["log_partitions", "taken", ""] - each["log_partitions", "released", ""] for each in counts)
 
 
-def _by_otlp(folder: Path, traces: list[Any]) -> list[dict[str, Any]]:
-    """The results about single traces of one collector that got the same spans over gRPC."""
-    with CollectorProcess(folder, QUICK) as collector:
+def _by_otlp(folder: Path, broker: Broker, traces: list[Any]) -> list[dict[str, Any]]:
+    """The results about single traces of one collector that got the same spans over gRPC, and shares a topic without
+    any."""
+    broker.create("shared.by_nobody", 1)
+    broker.create("shared.by_nobody.scores")
+    with worker(folder, broker, "otlp", "shared.by_nobody", "shared.by_nobody.scores") as collector:
         collector.start()
         with contextlib.closing(GrpcDoor(collector.grpc)) as door:
             for trace in traces:

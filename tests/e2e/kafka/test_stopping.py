@@ -17,12 +17,12 @@ pytestmark = pytest.mark.e2e
 
 def test_a_broker_that_stands_still_does_not_hold_up_the_end(broker: Broker, tmp_path: Path) -> None:
     """Nothing is lost by not taking leave: what was read stands in the store."""
-    for topic in ("still", "still.members", "still.scores"):
+    for topic in ("asleep", "asleep.members", "asleep.scores"):
         broker.create(topic, 4)
     composer = Composer(31)
-    with worker(tmp_path, broker, "one", "still", "still.scores", sharing_sessions("still")) as collector:
+    with worker(tmp_path, broker, "one", "asleep", "asleep.scores", sharing_sessions("asleep")) as collector:
         collector.start()
-        broker.produce("still", list(messages([composer.trace() for _ in range(20)])))
+        broker.produce("asleep", list(messages([composer.trace() for _ in range(20)])))
         collector.until(lambda: collector.counts()["log_messages", "read", ""] == 20, "read")
         assert all(0 <= value < 60 for _, value in collector.series("log_silence_seconds"))
         assert len(collector.series("log_silence_seconds")) == 2

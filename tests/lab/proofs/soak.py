@@ -1,12 +1,14 @@
 """The proof that a collector stays as it is: hours of judged traffic with readers, and what its process holds.
 
     python tests/lab/proofs/soak.py --hours 2 --rate 2 --seed 1
+    python tests/lab/proofs/soak.py --hours 2 --hostile 1    # beside it one random hostile trace a second
 
 Traces come over gRPC, HTTP and the span processor's door, some are judged by a scripted provider, people's pages and a
 scraper read, and what is older than ``store.retention`` is forgotten. Every 15 seconds memory, descriptors and threads
-of the collector's process are noted. After the first 20 minutes the slope of its memory is fitted (the median of all
-slopes between two samples) and held against 2 MB an hour. One line is added to the ledger, also when the run is ended
-early by SIGTERM or Ctrl-C; the samples go beside it with ``--samples``. Leaves with 1 if it grew, or ended by itself.
+of the collector's process are noted, and the memory of its processes of the line. After the first 20 minutes the slope
+of its memory is fitted (the median of all slopes between two samples) and held against 2 MB an hour. One line is added
+to the ledger, also when the run is ended early by SIGTERM or Ctrl-C; the samples go beside it with ``--samples``.
+Leaves with 1 if it grew, or ended by itself.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.asked import GOOD, said  # noqa: E402
 from support.collector import CollectorProcess, children_of  # noqa: E402
+from support.hostile.random_traces import HostileTraces  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
-from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor  # noqa: E402
+from support.senders import Door, GrpcDoor, HttpDoor, Request, SubmitDoor  # noqa: E402
 from support.slope import slope_an_hour  # noqa: E402
 
 MOST_MB_AN_HOUR, WARM_S, SAMPLE_S = 2.0, 1200.0, 15.0
@@ -62,6 +65,7 @@ def main() -> int:
         stopping.set()
         for user in users:
             user.join()
+        told |= {f"line: {' '.join(key)}": number for key, number in _of_line(collector).items()}
         alone = collector.exit_code()
         code = collector.stop() if alone is None else alone
     found = _found(samples, told, code)
@@ -77,6 +81,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--rate", type=float, default=2.0, help="traces a second")
+    parser.add_argument("--hostile", type=float, default=0.0, help="hostile traces a second beside them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--samples", type=Path, help="a file to which each sample is added")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("soak-ledger.jsonl"))
@@ -107,17 +112,25 @@ def _users(
     pause_s = len(doors) / options.rate
 
     def sender(number: int, door: Door) -> Callable[[], None]:
-        return lambda: _send(door, Composer(options.seed * 1000 + number), pause_s, told, stopping)
+        composer = Composer(options.seed * 1000 + number)
+        return lambda: _send(door, lambda: composer.trace().request(), pause_s, told, stopping)
 
-    read = _Reader(collector, options.seed, told)
-    return [*(sender(*each) for each in enumerate(doors)), lambda: read.run(stopping)]
+    read, hostile = _Reader(collector, options.seed, told), HostileTraces(options.seed)
+    users = [*(sender(*each) for each in enumerate(doors)), lambda: read.run(stopping)]
+    if options.hostile:
+        door, pause = HttpDoor(collector.http), 1 / options.hostile
+        users.append(lambda: _send(door, lambda: hostile.request()[1], pause, told, stopping, "hostile: "))
+    return users
 
 
-def _send(door: Door, composer: Composer, pause_s: float, told: Counter[str], stopping: threading.Event) -> None:
+def _send(
+    door: Door, make: Callable[[], Request], pause_s: float, told: Counter[str], stopping: threading.Event, of: str = ""
+) -> None:
     with contextlib.closing(door):
         while not stopping.wait(pause_s):
-            answer = door.send(composer.trace().request())
-            told["acknowledged" if answer.acknowledged else f"not acknowledged: {answer.message}{answer.refused}"] += 1
+            answer = door.send(make())
+            said = "acknowledged" if answer.acknowledged else f"not acknowledged: {answer.message}{answer.refused}"
+            told[f"{of}{said}"] += 1
 
 
 class _Reader:
@@ -184,7 +197,7 @@ def _sample(collector: CollectorProcess) -> dict[str, float]:
     pid = collector.process.pid
     found = {"rss_mb": _rss_mb(pid), "fds": len(list(Path(f"/proc/{pid}/fd").iterdir()))}
     found["threads"] = len(list(Path(f"/proc/{pid}/task").iterdir()))
-    for name, module in (("judge", b"judge.worker"), ("reader", b"reader_main")):
+    for name, module in (("judge", b"judge.worker"), ("reader", b"reader_main"), ("line", b"line.main")):
         found[f"{name}_rss_mb"] = round(sum(_rss_mb(child) for child in children_of(collector, module)), 2)
     found["store_mb"] = round(sum(file.stat().st_size for file in collector.data.glob("pandaeval.db*")) / 1e6, 2)
     return found
@@ -198,9 +211,20 @@ def _rss_mb(pid: int) -> float:
     return 0.0
 
 
+def _of_line(collector: CollectorProcess) -> dict[tuple[str, str], int]:
+    """How often processes of the line ended, and traces were set aside."""
+    with contextlib.suppress(OSError):
+        counts = collector.counts()
+        kept = (("workers", "ended"), ("traces", "failed"), ("traces", "decided"))
+        return {(f"{name}_{outcome}", why): n for (name, outcome, why), n in counts.items() if (name, outcome) in kept}
+    return {}
+
+
 def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -> dict[str, Any]:
     warm = [sample for sample in samples if sample["s"] >= WARM_S]
+    ends = {name: [samples[0][name], samples[-1][name]] for name in ("rss_mb", "line_rss_mb", "reader_rss_mb")}
     found: dict[str, Any] = {"minutes": round(samples[-1]["s"] / 60, 1), "samples": len(samples), "told": dict(told)}
+    found["first_and_last"] = ends
     problems = [f"it ended with {code}"] * (code != 0)
     problems += [f"{count} x {what}" for what, count in told.items() if what.startswith(("no answer", "HTTP 5"))]
     if len(warm) >= 20:
@@ -218,7 +242,7 @@ def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -
 def _note(options: argparse.Namespace, found: dict[str, Any]) -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     line = {"proof": "soak", "commit": commit.stdout.strip(), "time": datetime.now(UTC).isoformat("T", "seconds")}
-    line |= {"hours": options.hours, "rate": options.rate, "seed": options.seed, **found}
+    line |= {"hours": options.hours, "rate": options.rate, "hostile": options.hostile, "seed": options.seed, **found}
     with options.ledger.open("a") as ledger:
         ledger.write(json.dumps(line) + "\n")
     print(json.dumps(line))

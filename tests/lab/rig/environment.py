@@ -1,4 +1,4 @@
-"""The sets of ``frameworks.toml`` and the environment that each one is installed in."""
+"""The sets of ``frameworks.toml`` and ``hosted.toml``, and the environment that each one is installed in."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.lab.rig import node
+from tests.lab.rig.scenarios import SCENARIOS
 
 RIG = Path(__file__).resolve().parent
 VENVS = RIG / "venvs"
@@ -23,7 +24,9 @@ class Framework:
     """One set.
 
     ``requirements`` are pip's, or npm's for a ``.mjs`` script; ``env`` is added to the agent's environment variables;
-    ``skip`` names the scenarios that are left out.
+    ``skip`` names the scenarios that are left out. ``majors``: the release that the newest of a package may belong to,
+    where the set is about an older one. ``own``: the facts that the framework makes up anew in each run. ``keep``: the
+    names of the spans that are kept of a set that is ``packed``; without it all are.
     """
 
     name: str
@@ -31,6 +34,10 @@ class Framework:
     requirements: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
+    majors: dict[str, str] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    packed: bool = False
+    keep: str = ""
 
     @property
     def folder(self) -> Path:
@@ -81,12 +88,28 @@ class Framework:
         return dict(sorted(json.loads(done.stdout).items()))
 
 
-def frameworks() -> dict[str, Framework]:
-    """All sets by name, in the order of the file."""
-    table = tomllib.loads((RIG / "frameworks.toml").read_text())
+def frameworks(file: str = "frameworks.toml") -> dict[str, Framework]:
+    """The sets that are captured whole, by name, in the order of the file."""
+    return _sets(file, packed=False)
+
+
+def emitters() -> dict[str, Framework]:
+    """The sets that are captured in few scenarios, by name, in the order of ``emitters.toml``."""
+    return _sets("emitters.toml", packed=True)
+
+
+def _sets(file: str, packed: bool) -> dict[str, Framework]:
     return {
         name: Framework(
-            name, entry["script"], tuple(entry["requirements"]), entry.get("env", {}), tuple(entry.get("skip", ()))
+            name,
+            entry["script"],
+            tuple(entry["requirements"]),
+            entry.get("env", {}),
+            tuple(entry.get("skip", SCENARIOS.keys() - entry.get("only", SCENARIOS))),
+            entry.get("majors", {}),
+            tuple(entry.get("own", ())),
+            packed,
+            entry.get("keep", ""),
         )
-        for name, entry in table.items()
+        for name, entry in tomllib.loads((RIG / file).read_text()).items()
     }

@@ -10,14 +10,13 @@ from pathlib import Path
 
 
 def install(folder: Path, packages: Sequence[str]) -> None:
-    """A fresh folder with the packages, each written ``name@version``. Their install scripts are not run."""
+    """A fresh folder with the packages, each written ``name@version``. Their install scripts are not run, and what
+    one says of the release of another is not heeded: a script here shows which go together."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "package.json").write_text('{"private": true}')
-    npm = shutil.which("npm") or "npm"
-    subprocess.run(
-        [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *packages], cwd=folder, check=True
-    )
+    install = [shutil.which("npm") or "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+    subprocess.run([*install, "--force", *packages], cwd=folder, check=True)
 
 
 def command(folder: Path, script: Path) -> list[str]:

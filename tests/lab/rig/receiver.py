@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,7 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
             body = gzip.decompress(body)
         kind = REQUESTS.get(self.path)
         if kind is not None:
-            cast(_Http, self.server).taken.append(to_json(kind.FromString(body)))
+            sent_json = "json" in self.headers.get("content-type", "")
+            cast(_Http, self.server).taken.append(json.loads(body) if sent_json else to_json(kind.FromString(body)))
         self.send_response(200 if kind is not None else 404)
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", "0")

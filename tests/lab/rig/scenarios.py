@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.script import Call, Dialogue, Exchange, Fault, Reply, Script
+from tests.support.script import Call, Dialogue, Exchange, Fault, Reply, Script, Served
 
 REJECTED = Fault(400, "The request was rejected: a message is too long for this model.", "invalid_request_error")
 
@@ -180,4 +180,62 @@ SCENARIOS = {
     ),
 }
 
-SCRIPTS: dict[str, Script] = {name: scenario.dialogue for name, scenario in SCENARIOS.items()}
+RACE = ask(
+    "Who won the ferry race of 2026?",
+    Reply(
+        "The boat Aker won the ferry race on 14 June 2026.",
+        served=(Served("search", {"query": "ferry race 2026 winner"}, "Aker wins the ferry race of 14 June 2026"),),
+    ),
+)
+
+HOSTED = {
+    "search_and_code": talk(
+        "library",
+        "ferry-race",
+        RACE,
+        ask(
+            "How many minutes are 7 crossings of 35 minutes each?",
+            Reply("Seven crossings take 245 minutes.", served=(Served("code", {"code": "print(7 * 35)"}, "245\n"),)),
+        ),
+        ask(
+            "Is there news of the Tidal Almanac, and does the library have it?",
+            Reply(
+                "There is a new edition. I will look whether it is here.",
+                (call("search_catalogue", query="tidal almanac"),),
+                served=(
+                    Served("search", {"query": "tidal almanac news"}, "Tidal Almanac: the edition of 2026 is out"),
+                ),
+            ),
+            Reply("The edition of 2026 is out, and the library has the book, number B-310."),
+        ),
+    ),
+    "search_streamed": talk("library", "ferry-race-streamed", RACE, streamed=True),
+    "mcp_and_files": talk(
+        "library",
+        "race-rules",
+        ask(
+            "Which boat won the race, says the race office?",
+            Reply(
+                "The race office names Aker, on 14 June 2026.",
+                served=(Served("mcp", {"year": 2026}, "Aker, 14 June 2026", name="find_race"),),
+            ),
+        ),
+        ask(
+            "How many people may be aboard, by the rules of the race?",
+            Reply(
+                "By the rules, at most 12 people may be aboard.",
+                served=(Served("files", {"queries": ["people aboard"]}, "Rule 4: at most 12 people are aboard."),),
+            ),
+        ),
+        ask(
+            "And who was second, says the race office?",
+            Reply(
+                "The race office did not answer, so I cannot say who was second.",
+                served=(Served("mcp", {"year": 2026, "place": 2}, name="find_race", error="race office is closed"),),
+            ),
+        ),
+    ),
+}
+"""Sessions in which the provider runs tools itself, within the model's answer."""
+
+SCRIPTS: dict[str, Script] = {name: scenario.dialogue for name, scenario in {**SCENARIOS, **HOSTED}.items()}

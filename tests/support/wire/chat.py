@@ -15,7 +15,9 @@ def parse(body: Mapping[str, Any]) -> Conversation:
         Message(m["role"], text_of(m.get("content")), tuple(c["function"]["name"] for c in m.get("tool_calls") or ()))
         for m in body.get("messages", ())
     ]
-    return conversation(body.get("model", ""), messages, [t["function"]["name"] for t in body.get("tools") or ()])
+    return conversation(
+        body.get("model", ""), messages, [t["function"]["name"] for t in body.get("tools") or () if "function" in t]
+    )
 
 
 def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Anthropic messages, not streamed."""
+"""Anthropic messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.script import Conversation, Fault, Message, Reply, conversation
+from tests.support.script import Conversation, Fault, Message, Reply, Served, conversation
 from tests.support.wire.parts import Event, Ids, output_tokens, text_of
 
 
@@ -30,6 +30,8 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
     content: list[dict[str, Any]] = []
     if reply.reasoning:
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ids("")})
+    for served in reply.served:
+        content += _served(served, ids)
     if reply.text:
         content.append({"type": "text", "text": reply.text})
     content += (
@@ -48,13 +50,48 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
     }
 
 
+def _served(call: Served, ids: Ids) -> Iterator[dict[str, Any]]:
+    """A block for the call, and one for its result."""
+    call_id = ids("srvtoolu_")
+    if call.kind == "mcp":
+        call_id = ids("mcptoolu_")
+        yield {
+            "type": "mcp_tool_use",
+            "id": call_id,
+            "name": call.name,
+            "server_name": "sports",
+            "input": dict(call.arguments),
+        }
+        told = [{"type": "text", "text": call.error or call.result}]
+        yield {"type": "mcp_tool_result", "tool_use_id": call_id, "is_error": bool(call.error), "content": told}
+        return
+    name = "code_execution" if call.kind == "code" else "web_search"
+    yield {"type": "server_tool_use", "id": call_id, "name": name, "input": dict(call.arguments)}
+    content: Any
+    if call.error:
+        content = {"type": f"{name}_tool_result_error", "error_code": call.error}
+    elif call.kind == "code":
+        streams = {"stdout": call.result, "stderr": "", "return_code": 0}
+        content = {"type": "code_execution_result", **streams, "content": []}
+    else:
+        page = {
+            "url": "https://races.example/2026",
+            "title": call.result,
+            "encrypted_content": ids(""),
+            "page_age": None,
+        }
+        content = [{"type": "web_search_result", **page}]
+    yield {"type": f"{name}_tool_result", "tool_use_id": call_id, "content": content}
+
+
 def stream(response: dict[str, Any]) -> Iterator[Event]:
     """One delta for each part: clients read what blocks hold from deltas, not from their beginning."""
     yield "message_start", {"type": "message_start", "message": response | {"content": []}}
     for index, block in enumerate(response["content"]):
         empty, delta = _begun(block)
         yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": empty}
-        yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+        if delta:
+            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
     delta = {"stop_reason": response["stop_reason"], "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": delta, "usage": response["usage"]}
@@ -62,8 +99,10 @@ def stream(response: dict[str, Any]) -> Iterator[Event]:
 
 
 def _begun(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A block as it begins, and the delta that brings what is in it."""
-    if block["type"] == "tool_use":
+    """A block as it begins, and the delta that brings what is in it; none for a result, which begins as it is."""
+    if block["type"].endswith("_result"):
+        return block, {}
+    if block["type"].endswith("tool_use"):
         return block | {"input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
     key = block["type"]
     return block | {key: ""}, {"type": f"{key}_delta", key: block[key]}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from tests.support.script import Call, Conversation, Fault, Reply
+from tests.support.script import Call, Conversation, Fault, Reply, Served
 
 CREATED = 1_760_000_000  # seconds; fixed, so that the same request gets the same bytes
 Event = tuple[str | None, dict[str, Any] | str]
@@ -52,7 +52,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\s*\S+\s*", text)
 
 
-def arguments_json(call: Call) -> str:
+def arguments_json(call: Call | Served) -> str:
     """The arguments of a call, as providers send them: a JSON string."""
     return json.dumps(dict(call.arguments), ensure_ascii=False)
 

@@ -1,11 +1,11 @@
-"""OpenAI responses, in two events where they are streamed. The history is in the request, or kept by the server."""
+"""OpenAI responses. The history is in the request, or kept by the server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.script import Conversation, Message, Reply, conversation
+from tests.support.script import Conversation, Message, Reply, Served, conversation
 from tests.support.wire.chat import fault
 from tests.support.wire.parts import CREATED, Event, Ids, arguments_json, output_tokens, text_of
 
@@ -67,6 +67,8 @@ def _output(reply: Reply, ids: Ids) -> Iterator[dict[str, Any]]:
     if reply.reasoning:
         summary = [{"type": "summary_text", "text": reply.reasoning}]
         yield {"id": ids("rs_"), "type": "reasoning", "summary": summary}
+    for served in reply.served:
+        yield _served(served, ids)
     if reply.text:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
         yield {"id": ids("msg_"), "type": "message", "role": "assistant", "status": "completed", "content": content}
@@ -81,7 +83,74 @@ def _output(reply: Reply, ids: Ids) -> Iterator[dict[str, Any]]:
         }
 
 
+def _served(call: Served, ids: Ids) -> dict[str, Any]:
+    """An item that holds the call and its result. A search tells its query alone."""
+    status = "failed" if call.error else "completed"
+    match call.kind:
+        case "search":
+            return {
+                "id": ids("ws_"),
+                "type": "web_search_call",
+                "status": status,
+                "action": {"type": "search", **call.arguments},
+            }
+        case "mcp":
+            return {
+                "id": ids("mcp_"),
+                "type": "mcp_call",
+                "server_label": "sports",
+                "name": call.name,
+                "arguments": arguments_json(call),
+                "output": None if call.error else call.result,
+                "error": call.error or None,
+                "status": status,
+            }
+        case "code":
+            return {
+                "id": ids("ci_"),
+                "type": "code_interpreter_call",
+                "container_id": ids("cntr_"),
+                "outputs": [{"type": "logs", "logs": call.result}],
+                "status": status,
+                **call.arguments,
+            }
+    found = {"file_id": ids("file-"), "filename": "rules.md", "score": 0.9, "text": call.result, "attributes": {}}
+    return {"id": ids("fs_"), "type": "file_search_call", "status": status, "results": [found], **call.arguments}
+
+
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """Two events only, the first and the last; deltas are left out."""
-    yield "response.created", {"type": "response.created", "sequence_number": 0, "response": response | {"output": []}}
-    yield "response.completed", {"type": "response.completed", "sequence_number": 1, "response": response}
+    """The items one after the other, the text of a message in one delta, and the whole response at the end."""
+    for number, event in enumerate(_events(response)):
+        yield event["type"], {**event, "sequence_number": number}
+
+
+def _events(response: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "response.created", "response": response | {"output": [], "status": "in_progress"}}
+    for index, item in enumerate(response["output"]):
+        at = {"output_index": index, "item_id": item["id"]}
+        yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
+        match item["type"]:
+            case "message":
+                part, text = item["content"][0], item["content"][0]["text"]
+                at["content_index"] = 0
+                yield {"type": "response.content_part.added", **at, "part": part | {"text": ""}}
+                yield {"type": "response.output_text.delta", **at, "delta": text, "logprobs": []}
+                yield {"type": "response.output_text.done", **at, "text": text, "logprobs": []}
+                yield {"type": "response.content_part.done", **at, "part": part}
+            case "function_call" | "mcp_call":
+                kind = "function_call" if item["type"] == "function_call" else "mcp_call"
+                yield {"type": f"response.{kind}_arguments.delta", **at, "delta": item["arguments"]}
+                yield {"type": f"response.{kind}_arguments.done", **at, "arguments": item["arguments"]} | (
+                    {"name": item["name"]} if kind == "function_call" else {}
+                )
+            case "code_interpreter_call":
+                yield {"type": "response.code_interpreter_call_code.delta", **at, "delta": item["code"]}
+                yield {"type": "response.code_interpreter_call_code.done", **at, "code": item["code"]}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": "response.completed", "response": response}
+
+
+def _begun(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as it begins: what deltas bring is empty."""
+    empty: dict[str, Any] = {"content": [], "arguments": "", "code": "", "outputs": [], "results": [], "output": None}
+    return {**item, **{key: empty[key] for key in empty.keys() & item.keys()}, "status": "in_progress"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pandaeval_otel.model import Captured, Kind
-from tests.unit.dialects.composed import ASK, SAID, seen, texts
+from pandaeval_otel.model import Captured, Kind, ToolDefinition
+from tests.unit.dialects.composed import ASK, SAID, SCHEMA, seen, texts
 
 SCOPE = "gemini-cli"
 ASKED = [{"role": "user", "parts": [{"text": "Weather in Oslo?"}]}]
@@ -56,3 +56,33 @@ def test_a_subagent_tells_the_model_more_than_the_screen() -> None:
     made = {"llmContent": [{"text": SAID}], "returnDisplay": "done"}
     span = seen(told("agent_call", "Weather in Oslo?", made), SCOPE)
     assert (span.kind, span.input, texts(span.output)) == (Kind.AGENT, (ASK,), [("assistant", SAID)])
+
+
+def test_what_it_tells_of_the_session_is_not_what_the_user_said() -> None:
+    context = "<session_context>\nThis is the Gemini CLI.\n</session_context>"
+    apart = [{"role": "user", "parts": [{"text": context}, {"text": "Weather in Oslo?"}]}]
+    joined = [{"role": "user", "parts": [{"text": f"{context}\n\nWeather in Oslo?"}]}]
+    for given in (apart, joined):
+        assert seen(told("llm_call", given, []), SCOPE).input == (ASK,)
+
+
+def test_a_block_that_does_not_end_and_one_of_the_users_stay() -> None:
+    for text in ("<session_context> and no end", "<b>Oslo</b>?", "Oslo? <session_context>x</session_context>"):
+        span = seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)
+        assert texts(span.input) == [("user", text)]
+
+
+def test_a_message_of_nothing_but_context_is_kept() -> None:
+    text = "<session_context>x</session_context>"
+    assert texts(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE).input)
+
+
+def test_tools_as_the_api_declares_them() -> None:
+    declared = [{"functionDeclarations": [{"name": "get_weather", "parametersJsonSchema": SCHEMA}]}]
+    span = seen(told("llm_call", ASKED, [], **{"gen_ai.tool.definitions": json.dumps(declared)}), SCOPE)
+    assert span.tools == (ToolDefinition("get_weather", parameters=SCHEMA),)
+
+
+def test_what_schedules_calls_is_no_work_of_its_own() -> None:
+    calls = [{"callId": "c9", "name": "get_weather", "args": {"city": "Oslo"}}]
+    assert seen(told("schedule_tool_calls", calls, [{"request": calls[0]}]), SCOPE).kind is Kind.OTHER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -483,3 +484,33 @@ def test_thoughts_of_langchains_messages() -> None:
 def test_an_empty_content_hides_no_summary() -> None:
     block = {"type": "reasoning", "content": [], "summary": [{"type": "summary_text", "text": "look out"}]}
     assert messages_of([block], "assistant") == (Message("assistant", (Reasoning("look out"),)),)
+
+
+@pytest.mark.parametrize("encode", [list, json.dumps])
+def test_a_list_of_messages_each_as_json(encode: Callable[[list[str]], object]) -> None:
+    texts = [
+        '{"role": "user", "parts": [{"type": "text", "content": "hi"}]}',
+        '{"role": "assistant", "content": "hello"}',
+    ]
+    assert read_messages(encode(texts), "user") == (
+        (Message("user", (Text("hi"),)), Message("assistant", (Text("hello"),))),
+        False,
+    )
+    assert messages_of({"messages": encode(texts[:1])}, "user") == (Message("user", (Text("hi"),)),)
+    found, cut = read_messages(encode([texts[0], texts[1][:-4] + "...[truncated]"]), "user")
+    assert found is not None
+    assert (found[0].text, found[1].role, cut) == ("hi", "assistant", True)
+
+
+def test_texts_that_are_no_messages_stay_what_they_are() -> None:
+    texts = ['{"city": "Oslo"}', "plain", '{"role": "admin"}']
+    assert messages_of(texts, "user") == tuple(Message("user", (Text(text),)) for text in texts)
+
+
+def test_parts_that_are_spelled_as_json() -> None:
+    part = '{"type": "text", "content": "hi"}'
+    assert messages_of([{"role": "user", "parts": [part]}], "user") == (Message("user", (Text("hi"),)),)
+    blocks = '[{"type": "text", "text": "hi"}]'
+    assert messages_of([{"role": "user", "content": blocks}], "user") == (Message("user", (Text("hi"),)),)
+    answer = '{"type": "refund", "text": "hi"}'
+    assert messages_of([{"role": "assistant", "content": answer}], "user") == (Message("assistant", (Text(answer),)),)

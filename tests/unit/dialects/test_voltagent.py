@@ -13,6 +13,15 @@ from tests.unit.dialects.composed import ASK, BRIEF, SAID, seen, texts
 AGENT = {"entity.type": "agent", "entity.name": "trip_bot", "entity.id": "a-1"}
 
 
+def test_of_a_loop_with_tools_the_agent_counts_the_tokens() -> None:
+    """The model's span states the last call only."""
+    usage = {"llm.usage.prompt_tokens": 12, "llm.usage.completion_tokens": 3}
+    model = {**AGENT, "span.type": "llm", "llm.operation": "generateText", **usage}
+    assert seen(model).usage == Usage(input=12, output=3)
+    assert seen({**model, "llm.tools": "get_weather"}).usage is None
+    assert seen({**model, "llm.tools": "get_weather", "llm.operation": "generateObject"}).usage == Usage(12, 3)
+
+
 @pytest.mark.parametrize(
     ("attributes", "kind"),
     [

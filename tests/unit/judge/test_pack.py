@@ -247,3 +247,23 @@ def test_tools_are_shown_whole_while_there_is_room_and_else_named_among_what_was
     assert (packed.text.count("END"), packed.text.count("choice_11"), packed.truncated) == (3, 75, ())
     many = tuple(ToolDefinition(f"tool_{n}", "word " * 100, schema) for n in range(90))
     assert "tools that the agent had" in pack(trace(tools=many), SECRET).truncated
+
+
+def test_each_agents_tools_are_told_apart() -> None:
+    tools = (
+        ToolDefinition("delegate", "d", {}, agents=("boss",)),
+        ToolDefinition("book", "b", {}, agents=("desk", "bar")),
+    )
+    shown = pack(trace(tools=tools), SECRET).text
+    assert "agent boss had delegate: d\nagent desk, bar had book: b\n" in shown
+
+
+def test_a_delegating_call_is_not_in_parallel_with_what_it_delegates() -> None:
+    outer = replace(call(1, "delegate", span_id="o", agent="boss"), end_ns=9 * 10**9)
+    calls = [outer, call(2, "book", span_id="i", agent="desk")]
+    made = trace(calls=calls)
+    below = tuple(
+        Span(TRACE_ID, id_, parent, id_, Kind.TOOL, 1, 2) for id_, parent in (("o", ""), ("a", "o"), ("i", "a"))
+    )
+    assert "in parallel" not in pack(replace(made, spans=(*made.spans, *below)), SECRET).text
+    assert "in parallel" in pack(made, SECRET).text, "calls that nothing nests"

@@ -9,15 +9,18 @@ import string
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pandaeval_collector.base.untrusted.key_kinds import KINDS as KEY_KINDS
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.redact import redact, redact_value, redacted
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_otel.model import Kind, Span
+from support import secret_shapes
 from support.judged import call, trace
 
 _CHANCE = random.Random(20_260_101)
@@ -136,6 +139,50 @@ def test_no_part_of_a_secret_is_left(kind: str) -> None:
 def test_ids_and_prose_stay_as_they_are(text: str) -> None:
     assert redact(text) == text
     assert redact_value({"id": text, "note": [text]}) == {"id": text, "note": [text]}
+
+
+@pytest.mark.parametrize("table", ["SHAPES", "LATER", "LAST"])
+def test_shapes_of_secrets_that_agents_meet_are_taken_out_whole(table: str) -> None:
+    draw, left = random.Random(5), []
+    for name, shape in getattr(secret_shapes, table).items():
+        text, secret = secret_shapes.said(shape, draw)
+        shown = redact(text)
+        if any(secret[at : at + 8] in shown for at in range(max(1, len(secret) - 7))):
+            left.append((name, text, shown))
+    assert not left, left[:3]
+
+
+def test_every_kind_of_key_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "judging.md").read_text()
+    assert [kind for kind in KEY_KINDS if kind not in page] == []
+
+
+def test_ordinary_values_stay() -> None:
+    ordinary = list(secret_shapes.ordinary(random.Random(9)))
+    assert len(ordinary) == 500
+    assert [text for text in ordinary if redact(text) != text] == []
+    assert [text for text in ordinary if redact_value({"value": text}) != {"value": text}] == []
+
+
+def test_fields_are_known_by_their_names_in_any_spelling() -> None:
+    for name in ("PGPASSWORD", "dbPassword", "X-Auth-Token", "groq_key", "API Key", "SECRET_KEY_BASE", "Authorization"):
+        value = "a1B2c3D4e5F6g7H8i9J0"
+        assert redact_value({name: value}) == {name: "[secret: password]"}, name
+    kept = {"primary_key": "customer_id", "next_token": "a1B2c3D4e5F6g7H8", "sort_key": "user#12", "monkey": "one 12"}
+    assert redact_value(kept) == kept
+
+
+def test_a_value_with_its_name_beside_it_is_taken_out() -> None:
+    """Kubernetes and task definitions write variables so."""
+    variable = {"name": "DB_PASSWORD", "value": "correcthorse"}
+    assert redact_value([variable]) == [{"name": "DB_PASSWORD", "value": "[secret: password]"}]
+    assert redact_value({"name": "LEVEL", "value": "debug"}) == {"name": "LEVEL", "value": "debug"}
+
+
+def test_credentials_of_a_registry_are_known_by_their_field() -> None:
+    held = {"auths": {"registry.example": {"auth": base64.b64encode(b"ann:correct horse").decode()}}}
+    assert redact_value(held) == {"auths": {"registry.example": {"auth": "[secret: password]"}}}
+    assert redact_value({"auth": "oauth2"}) == {"auth": "oauth2"}
 
 
 def _twice(text: str) -> str:

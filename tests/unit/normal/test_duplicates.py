@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.tool_calls import asked_name, same_tool
 from pandaeval_otel.normal.tree import Tree
-from tests.support.builders import Spans, says, user
+from tests.support.builders import Spans, asks, gives, says, user
 
 
 def merged(spans: Spans) -> tuple[dict[str, Span], int]:
@@ -114,6 +116,16 @@ class TestModelCalls:
         tree, _ = merge_duplicates(Tree(spans()))
         assert tree.by_id[framework.span_id].error == error
 
+    def test_a_call_told_by_thousands_of_nested_spans_is_one_call(self) -> None:
+        spans = Spans()
+        outer = inner = spans.tool(None, "look", start_ns=0, end_ns=10_000)
+        for depth in range(1, 1_500):
+            inner = spans.tool(inner, "look", start_ns=depth, end_ns=10_000 - depth)
+        spans.tool(inner, "look", start_ns=1_500, end_ns=2_000, error="no wind")
+        tree, folded = merge_duplicates(Tree(spans()))
+        assert folded == 1_500
+        assert tree.by_id[outer.span_id].error == "no wind"
+
     def test_another_answer_is_not_taken_however_full(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "hello", name="outer", response_id="r1")
@@ -175,6 +187,35 @@ class TestToolCalls:
         agent = spans.agent()
         spans.tool(agent, tool_call_id="c1")
         spans.tool(agent, tool_call_id="c1")
+        assert merged(spans)[1] == 0
+
+    def test_a_call_that_a_replay_tells_again_is_one(self) -> None:
+        spans = Spans()
+        flow = spans.add(Kind.WORKFLOW)
+        for _ in range(3):
+            run = spans.agent(flow)
+            spans.llm(run, [user("hi")], says(asks(id="c1")), response_id="r1")
+            spans.tool(run, arguments={"n": 1}, result={"t": 4}, tool_call_id="c1")
+        found, folded = merged(spans)
+        assert folded == 4
+        assert sum(span.kind is Kind.TOOL for span in found.values()) == 1
+
+    @pytest.mark.parametrize(
+        "other", [{"arguments": {"n": 2}}, {"result": {"t": 5}}, {"tool_call_id": "c2"}, {"name": "other"}]
+    )
+    def test_another_value_is_another_call(self, other: dict[str, Any]) -> None:
+        spans = Spans()
+        call: dict[str, Any] = {"name": "search", "arguments": {"n": 1}, "result": {"t": 4}, "tool_call_id": "c1"}
+        spans.tool(spans.agent(), **call)
+        spans.tool(spans.agent(), **{**call, **other})
+        assert merged(spans)[1] == 0
+
+    def test_a_model_that_gives_every_request_one_id_asks_again(self) -> None:
+        spans = Spans()
+        agent = spans.agent()
+        for given in ([user("hi")], [user("hi"), says(asks(id="c1")), gives({"t": 4}, "c1")]):
+            spans.llm(agent, given, says(asks(id="c1")))
+            spans.tool(agent, arguments={"n": 1}, result={"t": 4}, tool_call_id="c1")
         assert merged(spans)[1] == 0
 
 

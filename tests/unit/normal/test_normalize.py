@@ -283,3 +283,23 @@ def test_an_exception_told_by_a_log_record() -> None:
 
 def test_a_user_named_only_by_a_log_record() -> None:
     assert normalize(raw(), [RawLog("t", "s", attributes={"user.id": "u"})]).user_id == "u"
+
+
+@pytest.mark.parametrize(
+    "name", ["Todo.before_agent", "Summary.after_model", "Todo.abefore_model", "X.wrap_tool_call.task"]
+)
+def test_a_hook_of_middleware_is_a_step(name: str) -> None:
+    found = normalize(
+        RawSpan("t", "1", name=f"invoke_agent {name}", attributes={"gen_ai.operation.name": "invoke_agent"})
+    )
+    assert (found.kind, found.agent_name) == (Kind.STEP, "")
+    called = {"gen_ai.operation.name": "chat", "gen_ai.agent.name": name}
+    found = normalize(RawSpan("t", "1", name="chat m", attributes=called))
+    assert (found.kind, found.agent_name) == (Kind.LLM, "")
+
+
+def test_an_agent_with_a_dot_in_its_name_is_one() -> None:
+    found = normalize(
+        RawSpan("t", "1", name="invoke_agent shop.desk", attributes={"gen_ai.operation.name": "invoke_agent"})
+    )
+    assert (found.kind, found.agent_name) == (Kind.AGENT, "shop.desk")

@@ -55,6 +55,12 @@ class TestError:
 
 
 class TestAgent:
+    def test_an_agent_that_a_tool_called_does_not_lend_its_name(self) -> None:
+        spans = Spans()
+        root = spans.agent(name="", service="shop")
+        spans.agent(spans.tool(root), name="flights")
+        assert built(spans).agent == "shop"
+
     def test_the_roots_name_then_the_first_agents_then_the_services(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW, service="shop")
@@ -205,3 +211,30 @@ def test_a_workflow_has_the_name_that_its_span_says(name: str, agent: str) -> No
     assert trace_of(spans(), "digest", Closing()).agent == agent
     spans.agent(root, "triage")
     assert trace_of(spans(), "digest", Closing()).agent == "triage"
+
+
+def test_tools_are_kept_by_the_agent_that_had_them() -> None:
+    delegate, book = ToolDefinition("delegate"), ToolDefinition("book", "b", {"type": "object"})
+    other = ToolDefinition("book", "b", {"type": "object", "required": ["seat"]})
+    spans = Spans()
+    boss = spans.agent(name="boss", tools=(delegate, book))
+    spans.llm(boss, [HI], "hello", tools=(delegate, book))
+    desk = spans.agent(spans.tool(boss, "delegate"), name="desk", tools=(other,))
+    spans.tool(desk, "book", arguments={})
+    found = built(spans)
+    assert [(tool.name, tool.agents) for tool in found.tools] == [
+        ("delegate", ("boss",)),
+        ("book", ("boss",)),
+        ("book", ("desk",)),
+    ]
+    call = next(call for call in found.tool_calls if call.name == "book")
+    definition = found.definition(call)
+    assert definition is not None
+    assert definition.parameters == other.parameters
+
+
+def test_agents_that_share_all_tools_need_not_be_named() -> None:
+    spans = Spans()
+    boss = spans.agent(name="boss", tools=(ToolDefinition("a"),))
+    spans.agent(spans.tool(boss), name="desk", tools=(ToolDefinition("a"),))
+    assert built(spans).tools == (ToolDefinition("a"),)

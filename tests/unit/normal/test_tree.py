@@ -163,3 +163,13 @@ class TestRoots:
         spans = Spans()
         spans.add(Kind.STEP, spans.add(Kind.OTHER))
         assert Tree(spans()).roots == ()
+
+
+def test_what_is_below_a_span_is_told_at_any_depth() -> None:
+    spans = Spans()
+    top = spans.agent()
+    first, second = spans.tool(top), spans.tool(top)
+    inner = spans.add(Kind.STEP, first)
+    tree = Tree(spans())
+    asked = {(a.name, b.name) for a in tree.spans for b in tree.spans if tree.is_below(a, b)}
+    assert asked == {(each.name, top.name) for each in (first, second, inner)} | {(inner.name, first.name)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_otel.model import NOT_CAPTURED, Kind, Media, Message, Reasoning, Span, Text, Turn
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Media, Message, Reasoning, Span, Text, ToolResponse, Turn
 from pandaeval_otel.normal.speech import answered, asked, user_messages
 from pandaeval_otel.normal.tree import Tree
 from pandaeval_otel.normal.turns import Turns, turns
@@ -290,3 +290,39 @@ class TestBareCalls:
         spans.llm(None, [user(Media("audio"))], "a song")
         [turn] = read(spans).turns
         assert turn.media_only
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<current_datetime>2026-11-28T08:00:00Z</current_datetime>\n\nFix it.", "Fix it."),
+        ("Fix it.\n<system-reminder>\nYou have 2 todos.\n</system-reminder>", "Fix it."),
+        ("<editorContext>a.py</editorContext>\n<userRequest>\nFix it.\n</userRequest>", "Fix it."),
+        ("<environment_context><cwd>/x</cwd></environment_context>Fix <b>it</b>.", "Fix <b>it</b>."),
+        ("<system-reminder>a</system-reminder><system-reminder>b</system-reminder>Fix it.", "Fix it."),
+        ("Translate <p>hello</p>", "Translate <p>hello</p>"),
+        (
+            "Why does <current_date></current_date> stay empty here?",
+            "Why does <current_date></current_date> stay empty here?",
+        ),
+        ("<current_datetime>2026</current_datetime>", "<current_datetime>2026</current_datetime>"),
+        ("<current_datetime>2026 Fix it.</b>", "<current_datetime>2026 Fix it.</b>"),
+    ],
+)
+def test_what_editors_wrap_around_a_message_is_not_the_users(text: str, words: str) -> None:
+    spans = Spans()
+    spans.llm(None, [user(text)], "Done.")
+    assert turns(Tree(spans())).turns[0].user == words
+
+
+def test_a_list_that_was_cut_in_a_result_keeps_the_message_that_has_no_answer_yet() -> None:
+    cut, short = (Message("tool", (ToolResponse(text, "c1"), NOT_CAPTURED)) for text in ("y" * 5000, "y" * 50))
+    asked, called = user("Why does it fail?"), says(asks(id="c1"))
+    spans = Spans()
+    spans.llm(None, [asked, called, cut], "It fails.")
+    assert turns(Tree(spans())).turns[0].user == "Why does it fail?"
+    answered = [asked, says("It fails."), called, cut]
+    for history in ([user("hi"), says("hello"), asked, called, cut], answered, [asked, called, short]):
+        spans = Spans()
+        spans.llm(None, history, "It fails.")
+        assert turns(Tree(spans())).turns[0].user is None, "a later message may be lost"

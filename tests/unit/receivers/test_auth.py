@@ -27,12 +27,13 @@ def client() -> TestClient:
         return PlainTextResponse("here")
 
     methods = ["GET", "HEAD", "POST"]
-    routes = [Route("/", said, methods=methods), Route("/api/v1/x", said, methods=methods), Route("/mcp", said)]
+    paths = ("/", "/runbook", "/api/v1/x", "/mcp")
+    routes = [Route(path, said, methods=methods) for path in paths]
     return TestClient(otlp_http_app(None, DoorSettings(Admission(1 << 20), token=TOKEN), routes=routes))  # type: ignore[arg-type]
 
 
 def test_a_browser_is_asked_for_the_token_and_a_program_is_not(client: TestClient) -> None:
-    for path in ("/", "/api/v1/x"):
+    for path in ("/", "/runbook", "/api/v1/x"):
         asked = client.get(path)
         assert asked.status_code == 401
         assert asked.headers.get_list("www-authenticate") == ['Basic realm="pandaeval", charset="UTF-8"', "Bearer"]
@@ -40,7 +41,7 @@ def test_a_browser_is_asked_for_the_token_and_a_program_is_not(client: TestClien
     assert client.post("/v1/traces").headers.get_list("www-authenticate") == ["Bearer"]
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v1/x"])
+@pytest.mark.parametrize("path", ["/", "/runbook", "/api/v1/x"])
 def test_the_token_is_the_password_under_any_name(client: TestClient, path: str) -> None:
     assert client.get(path, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
     for name in ("anybody", "", "admin"):

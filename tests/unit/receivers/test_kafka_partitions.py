@@ -50,3 +50,54 @@ def test_reading_that_begins_anew_has_released_all(store: Store) -> None:
         partitions.take_over(1, PartitionClaim.of(None, None), low=0, high=0)
     assert telemetry.total("pandaeval.log.partitions", "taken") == 2
     assert telemetry.total("pandaeval.log.partitions", "released") == 1
+
+
+@pytest.fixture
+def partitions(store: Store) -> Partitions:
+    """With one partition, read to its end at 5."""
+    partitions = Partitions("me", store.consumed, NothingToSend(), Telemetry())
+    partitions.load()
+    partitions.take_over(1, PartitionClaim.of(None, None), low=0, high=5)
+    _read(partitions, 5)
+    assert partitions.at_end(1, 5)
+    assert partitions.caught_up
+    return partitions
+
+
+def test_an_end_that_was_told_before_more_came_is_none(partitions: Partitions) -> None:
+    partitions.ends(1, 8)
+    assert not partitions.at_end(1, 5)
+    assert not partitions.caught_up
+    _read(partitions, 8)
+    assert partitions.caught_up
+
+
+def test_an_end_without_messages_is_reached_once(partitions: Partitions) -> None:
+    """A transaction ends with a record that nobody is given."""
+    assert partitions.at_end(1, 6)
+    partitions.ends(1, 6)
+    assert partitions.caught_up
+    partitions.ends(1, 8)
+    assert not partitions.caught_up
+    assert partitions.at_end(1, 8)
+    assert partitions.caught_up
+
+
+def test_one_that_comes_again_is_read_to_its_end_again(partitions: Partitions) -> None:
+    partitions.release(1, ())
+    partitions.take_over(1, PartitionClaim.of(2, None), low=0, high=5)
+    assert not partitions.caught_up
+    _read(partitions, 5)
+    assert partitions.caught_up
+
+
+def test_a_log_that_was_cut_ends_earlier(partitions: Partitions) -> None:
+    assert not partitions.at_end(1, 3)
+    partitions.ends(1, 3)
+    assert partitions.caught_up
+    assert partitions.at_end(1, 3)
+
+
+def _read(partitions: Partitions, end: int) -> None:
+    partitions.snapshot()[1].passed(end - 1)
+    partitions.stored()

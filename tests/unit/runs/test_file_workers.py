@@ -12,13 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.cli import app
 from pandaeval_collector.runs import replay as replaying
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.cli import evaluate
+from pandaeval_lab.replay import fileworkers
 from pandaeval_lab.replay.files import Input
 from pandaeval_lab.replay.fileworkers import FileSetup, FileWorkers
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -33,8 +34,13 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "BATCH", 2)
 
 
-def _run(workers: int, pids: list[int] | None = None, environ: Mapping[str, str] = os.environ) -> Iterator[Any]:
-    scorer = Evaluator(_EMBEDDER)
+def _run(
+    workers: int,
+    pids: list[int] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    trace_timeout: float = TRACE_SECONDS,
+) -> Iterator[Any]:
+    scorer = Evaluator(_EMBEDDER, EvaluatorSettings(trace_timeout=trace_timeout))
 
     with TraceFiles() as files, ExitStack() as own:
         for file in _CAPTURES:
@@ -77,10 +83,28 @@ def test_whoever_stops_in_the_middle_leaves_no_process_behind() -> None:
     assert not any(map(_is_running, pids))
 
 
-def test_a_process_that_dies_is_named_and_ends_the_run() -> None:
+def test_a_process_that_dies_costs_nothing() -> None:
     environ = {**os.environ, failpoints.VARIABLE: "in_worker:1:kill"}
-    with pytest.raises(UserError, match=r"ended before it answered \(process \d+, signal 9\); nothing more"):
-        _told(_run(1, environ=environ))
+    assert _told(_run(1, environ=environ)) == _told(_run(0))
+
+
+@pytest.mark.parametrize(
+    ("how", "why", "kind"), [("", "metric_error", "worker_ended"), (":delay=300", "timeout", "worker_hung")]
+)
+def test_a_trace_over_which_every_process_ends_costs_its_own_results(
+    how: str, why: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fileworkers, "PATIENCE_SECONDS", 3.0)
+    without = _told(_run(0))
+    deadly = next(each["trace_id"] for each in without if each["level"] == "trace")
+    environ = {**os.environ, failpoints.VARIABLE: f"over_trace={deadly}:1{how}"}
+    found = _told(_run(1, environ=environ, trace_timeout=2.0))
+    aside = [each for each in found if each["trace_id"] == deadly]
+    assert {(each["outcome"], each["why"]) for each in aside if each["level"] == "trace"} == {("unscored", why)}
+    assert kind in aside[0]["reason"]
+    assert "over reading or filing it" in aside[0]["reason"]
+    of_others = [each for each in without if each["trace_id"] != deadly and each["level"] != "session"]
+    assert [each for each in found if each["trace_id"] != deadly and each["level"] != "session"] == of_others
 
 
 def test_the_command_takes_their_number() -> None:

@@ -37,8 +37,7 @@ class Firing:
         return [*self._fired]
 
     def end(self, run: RunRow) -> None:
-        self.store.runs.begin(run.no).result()
-        self.store.runs.end(run.no).result()
+        self.store.runs.end(run.no, self.store.runs.begin(run.no).result()).result()
 
     def about(self, run: RunRow) -> int:
         """How many traces a run is about."""

@@ -83,7 +83,7 @@ def test_retry_brings_back_what_failed_and_nothing_else(store: Store) -> None:
     assert not store.runs.retry(run.id).result(), "it has not ended"
     batch = RunBatch(run.no, [(1, ""), (2, "timeout"), (3, "")], [])
     store.commit(WriteSet(runs=[batch])).result()
-    store.runs.end(run.no).result()
+    store.runs.end(run.no, store.runs.begin(run.no).result()).result()
     assert store.runs.retry(run.id).result()
     assert store.runs.pending(run.no, 10) == [(2, 0)]
     assert (found(store, run).state, found(store, run).failed) == ("queued", 0)
@@ -105,7 +105,7 @@ def test_runs_are_forgotten_with_all_that_they_found(store: Store) -> None:
     run = created(store)
     store.runs.begin(run.no).result()
     filed(store, run, dict.fromkeys(range(1, 31), 0.5))
-    store.runs.end(run.no).result()
+    store.runs.end(run.no, store.runs.begin(run.no).result()).result()
     assert store.forget(0, 1000, store.clock.calendar()).result() == 0
     while store.forget(0, 0, store.clock.calendar() + 10, limit=7).result():
         pass

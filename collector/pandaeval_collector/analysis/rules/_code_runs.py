@@ -12,9 +12,10 @@ from pandaeval_collector.analysis.rules._canonical import statements
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 NAME = "code"
-_BLOCK = re.compile(
-    r"(?:```(?:py|python|js|javascript|bash|sh|sql)\s*\n|<code>)(.{1,20000}?)(?:```|</code>)", re.DOTALL
-)
+_OPENS = re.compile(r"```(?:py|python|js|javascript|bash|sh|sql)\s*\n|<code>")
+_CLOSES = re.compile(r"```|</code>")
+_LONGEST = 20_000
+"""Characters of a block."""
 _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|output|result|error)\s*:", re.IGNORECASE)
 
 
@@ -44,7 +45,19 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 def written(output: Sequence[Message]) -> list[str]:
     """Returns the blocks of code in a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
-    return _BLOCK.findall(text) if "```" in text or "<code>" in text else []
+    blocks: list[str] = []
+    if "```" not in text and "<code>" not in text:
+        return blocks
+    opens, closes = _OPENS.search(text), _CLOSES.search(text)
+    while opens and closes:
+        if closes.start() <= opens.end():  # an empty block is none
+            closes = _CLOSES.search(text, opens.end() + 1)
+            continue
+        fits = closes.start() - opens.end() <= _LONGEST
+        if fits:
+            blocks.append(text[opens.end() : closes.start()])
+        opens = _OPENS.search(text, closes.end() if fits else opens.end())
+    return blocks
 
 
 def observed(messages: Sequence[Message]) -> str | None:

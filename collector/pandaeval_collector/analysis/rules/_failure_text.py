@@ -13,14 +13,14 @@ from pandaeval_collector.base.lazy_pattern import lazily
 # Each pattern is matched at the beginning of a text, behind what :data:`BEFORE` skips. One that is unsure stands in
 # :data:`MAY`.
 BEFORE = lazily(
-    r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]+\S*\s+)?(?:call id: \S+\s+)?(?:(?:oops"
+    r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops"
     r"|uh-oh)[,!.:]?\s+)?\[?"
 )
 """What may stand before a message: quotes, marks, a time, a call's id."""
 
 _SENTENCE = 160
 """Characters of a message of one sentence; longer texts that begin so are prose."""
-_END = r"\s*(?:[.!\"'`)\]*]*\s*$|\Z)"
+_END = r"\s*+[.!\"'`)\]*]*+\s*+\Z"
 _WHY = (
     r"\s*+(?:[:\uff1a!–—(\]*]|-\s|,\s)++\s*+"
     r"(?![-+±]?\d++(?:[.,]\d++)*+(?:\s?(?:%|[a-zµ]{1,3}))?(?:\s*$|[,;)]|\s(?:of|out of|/)\b)"
@@ -83,7 +83,7 @@ SAYS_ERROR = _any(
     r"<(?:\w+_)?(?:error|exception|fault)>\s*\w",
     rf"(?:an? )?(?:input validation |\w+ )?(?:execution |call )?error(?:{_WHY}|\s*!)",
     rf"(?:an? )?(?:\w+ ){{0,2}}error (?:has )?occur+ed\b|error{_END}|internal error{_END}",
-    r"error(?:\s+code)?\s*#?\s*\d{1,5}\s*(?:[:(–-]|\.\s|$)|error code\s*:\s*\d",
+    r"error(?:\s++code)?\s*+#?+\s*+\d{1,5}\s*(?:[:(–-]|\.\s|$)|error code\s*:\s*\d",
     r"error\s+(?:executing|while|during|invoking|calling|running|fetching|processing|parsing|opening|reading|writing|"
     r"loading|connecting|creating|sending|accessing|worker|could|cannot|failed)\b",
     r"error in [\w.'\"`/]+(?:\(.{0,80}\))?\s*:|error from \w+ \(|error response from |error (?:al|ao|en) \w+",
@@ -185,7 +185,7 @@ SAYS_ABROAD = _any(
 )
 EXCEPTION = lazily(
     r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
-    r"(?:\s*:\s*(?![-+±]?[\d.,]+\s*%?\s*$|none\b|null\b)\S|\s*\(.|\s*$)"
+    r"(?:\s*:\s*(?![-+±]?[\d.,]++\s*+%?+\s*+\Z|none\b|null\b)\S|\s*\(.|\s*$)"
     r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
     r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
     0,

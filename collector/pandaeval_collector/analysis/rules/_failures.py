@@ -48,8 +48,8 @@ _MOST_OTHERS = 2
 """More fields of other things than this make a record, in which an error may be what was asked for."""
 _NONE = frozenset({"", "none", "null", "no", "no error", "false", "0", "ok", "n/a", "nil", "-", "success"})
 _FIELD_CODE = re.compile(
-    r"E[A-Z]{4,}|[A-Z_]*(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
-    r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL)[A-Z_]*"
+    r"E[A-Z]{4,}|(?>[A-Z_]*?(?:ERR|ERROR|FAIL|DENIED|INVALID|TIMEOUT|TIMED_OUT|NOT_FOUND|EXCEEDED|EXHAUSTED|UNAVAILABLE|"
+    r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
 _SIGNALLED = 126
 """From here on a shell's exit code says that a command did not run, or was killed."""

@@ -254,10 +254,11 @@ _FEW = 6
 _CONTENT = 80
 """A literal of more characters is content (a file, a patch) and compared by its words."""
 _TOKEN = re.compile(
-    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|\"(?:[^\"\\\n]|\\.)*\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
+    r"(?P<text>\"\"\"[\s\S]*?\"\"\"|(?<!\\)\"(?:[^\"\\\n]|\\.)*+\")|(?P<comment>#[^\n]*)|(?P<number>\b\d[\w.]*)|(?P<name>[^\W\d]\w*)"
 )
 _ASIDE = re.compile(
-    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*\(?[^()\n]*\)?[ \t]*;?|(?:import|from)\b.*)$",
+    r"^[ \t]*(?:(?:print|console\.log|logg(?:er|ing)\.\w+|echo)\b[^()\n]*+(?:\([^()\n]*+)?+\)?[ \t]*;?"
+    r"|(?:import|from)\b.*)$",
     re.MULTILINE,
 )
 """A line that asks for nothing: a message that calls nothing, an import."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import wraps
+from itertools import islice
 from typing import TypeVar
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
 from pandaeval_collector.analysis.rules._failures import as_object, failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, ToolCall, Trace
+
+_NAMED, _MOST_NAMED = 120, 16
+"""Characters of a call's name, and how many such names a trace leaves for its session."""
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
 _Found = TypeVar("_Found")
@@ -69,23 +74,27 @@ def lost_at(trace: Trace) -> list[int]:
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-
-    def makes_up(at: int, later: int) -> bool:
-        """Returns whether a success that stands behind a failure came after it, not at the same moment."""
-        one, other = calls[at], calls[later]
-        if one.name == other.name or other.start_ns > one.start_ns:
-            return True
-        return starts.get(other.span_id) == other.start_ns == one.start_ns  # told of by one model's input, in order
-
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
-    return [
-        at
-        for place, at in enumerate(changing)
-        if wrong[at]
-        and not any(not wrong[later] and makes_up(at, later) for later in changing[place + 1 :])
-        and not (calls[at].has_arguments and (calls[at].name, spelled[at]) in succeeded)
-    ]
+    lost: list[int] = []
+    # Of the successes behind a failure: their tools, the last one's time, and times of those that a model's input told.
+    tools: set[str] = set()
+    latest, told = -1, set[int]()
+    for at in reversed(changing):
+        call = calls[at]
+        if not wrong[at]:
+            tools.add(call.name)
+            latest = max(latest, call.start_ns)
+            if starts.get(call.span_id) == call.start_ns:
+                told.add(call.start_ns)
+        elif not (
+            call.name in tools
+            or latest > call.start_ns
+            or call.start_ns in told
+            or (call.has_arguments and (call.name, spelled[at]) in succeeded)
+        ):
+            lost.append(at)
+    return lost[::-1]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
@@ -93,6 +102,21 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     wrong = wrong_calls(trace)
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
+
+
+def name_of(call: ToolCall) -> str:
+    """Returns the name by which a later trace of the session is known to answer a call that this one left open."""
+    what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
+    return f"{call.name}({what})"[:_NAMED]
+
+
+def answered_by(trace: Trace) -> tuple[str, ...]:
+    """Returns the names (:func:`name_of`) of the first calls that are answered here and that another trace asked
+    for."""
+    models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
+    asked = {request.id for output in models for message in output for request in message.tool_requests}
+    calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
+    return tuple(dict.fromkeys(name_of(call) for call in islice(calls, _MOST_NAMED)))
 
 
 def answering_span(trace: Trace) -> str:

@@ -10,30 +10,59 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 
+from pandaeval_collector.base.untrusted.key_kinds import ESCAPES, KEYS, STRETCHES, kind_of
 from pandaeval_collector.base.untrusted.printable import UNSEEN
 
-# Secrets without a shape of their own, known by the name that stands before them: ``password: x``, ``TOKEN=x``,
-# ``"apiKey": "x"``, ``--password x``, ``<secret>x</secret>``; in YAML, JSON (also within JSON), environments and
-# prose.
+# Secrets without a shape of their own, known by the name that stands before them: ``password: x``, ``PGPASSWORD=x``,
+# ``"apiKey": "x"``, ``environ["TOKEN"] = "x"``, ``--password x``, ``<secret>x</secret>``; in YAML, JSON (also within
+# JSON), environments, code and prose.
 #
-# What is said about such a name stays: that a password is wrong or required, how many tokens there were. Every
-# pattern looks at a bounded stretch of text, or at one that it takes out: a text without end costs time in
-# proportion to it.
-_NAMES = (
-    r"(?:pass(?:word|wd|phrase)?|pwd|secret(?:[_-]?(?:key|access[_-]?key))?|client[_-]?secret|api[_-]?key|apikey|"
-    r"access[_-]?key|private[_-]?key|credentials?|aws[_-]?secret[_-]?access[_-]?key|account[_-]?key|"
-    r"shared[_-]?access[_-]?key|(?:access|auth|bearer|refresh|session|id)[_-]?token|token)"
+# What is said about such a name stays: that a password is wrong or required, how many tokens there were, by which key
+# rows are sorted. Every pattern looks at a bounded stretch of text, or at one that it takes out: a text without end
+# costs time in proportion to it.
+_ENDING = re.compile(
+    r"(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:_key_base)?|credentials?|token|key|authorization)"
+    r"(?:[_ ]?\d)?(?=[\\\"'\]\s:=>,])"
 )
-_SPOKEN = r"(?:pass(?:word|wd|phrase|code)|pwd|(?:client |shared )?secret(?:[ _-]key)?|api[ _-]?key|access[ _-]?key)"
-"""The names as prose writes them."""
-_FIELD = re.compile(rf"(?:^|[_-])(?:{_NAMES}|(?:set[_-])?cookies?)$", re.IGNORECASE)
-_BEGINNING = re.compile(
-    r"(?<![a-moqsu-z0-9\[])(?<!(?<!\\)[nrt])(?=[abciprst])"
-    r"(?:pass|pwd|secret|client|api|access|private|credential|aws|account|shared|auth|bearer|refresh|session|id|token)",
-    re.IGNORECASE,
+"""How names of secrets end, in lower case, and what may follow: a quote, a bracket, a space or a sign."""
+_IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
+_LONGEST_NAME = 60
+_PLAIN = ("passw", "passphrase", "secret", "credential")
+"""Endings that are whole names whatever stands before them: ``PGPASSWORD``."""
+_COOKIE = re.compile(r"(?:^|[_-])(?:set[_-]?)?cookies?$", re.IGNORECASE)
+_NO_SECRET_TOKENS = re.compile(
+    r"(?:next|page|paging|pagination|continuation|continue|sync|resume|cursor|eos|bos|pad|unk|mask|stop|special|first|"
+    r"last|per|cancellation|change|sequence)[_.-]?\Z"
 )
-"""Where a name may begin: not in a word, nor in ``[secret: kind]``, but behind the written end of a line (``\\n``)."""
+_SECRET_KEYS = re.compile(
+    r"(?:api|access|secret|private|account|encryption|signing|master|subscription|auth|webhook|service|role|license|"
+    r"hmac|jwt|deploy|admin|consumer|unseal)[ _.-]?\Z"
+)
+_NO_SECRET_KEYS = re.compile(
+    r"(?:primary|foreign|sort|partition|cache|public|pub|unique|idempotency|group|row|hash|object|routing|dedup\w{0,20}|index|"
+    r"composite|natural|surrogate|lookup|join|range|shard|message|event|issue|project|translation|i18n|config|field|dict|"
+    r"map|item|record|entity|state|session|order|user|customer|tracking|parent|child|ticket|span|trace|run|job|task|"
+    r"metric|series|label|feature|flag|file|path|blob|lock|queue|topic|registry|hot|arrow|tab|business|date|time|"
+    r"sequence|next|last|first|start|end|min|max|current|correlation|request|response|tool|thread|conversation|memory|"
+    r"column|table|filter|search|result|data|resource|node|edge|vertex|document|doc|chunk|page|cursor|version|commit|"
+    r"build|artifact|product|sku|category|type|content|digest|etag|checksum|fingerprint|answer|mon|don|tur|whis|ho|jo|poc)"
+    r"[_.-]?\Z"
+)
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_RANDOM = re.compile(
+    rf"(?!{_UUID}\Z)(?=[A-Za-z+/=_-]{{0,60}}[0-9])(?=[0-9+/=_-]{{0,60}}[A-Za-z])"
+    r"(?![A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_][A-Za-z0-9]{0,40}[-_])[A-Za-z0-9+/=_~-]{16,}"
+)
+"""A value that nobody would write by hand, no UUID and no words joined by signs: for names that may be harmless."""
+
+_VARIABLE = (
+    r"\[secret|\$\{|\$\(|\$[A-Za-z_]{1,60}(?=[\"'\s;]|\Z)|\{\{|<[A-Za-z _-]{1,60}>|%[A-Za-z_]{1,60}%|%[sd](?!\w)|%\("
+    r"|\*{3}|\.{3}|…|"
+    r"(?:os|process|self|args|config|settings|env|request|response|data)\.[a-z_]|"
+    r"(?:os_)?(?:get\w{0,20}|input|read\w{0,20}|load\w{0,20})[(\[]"
+)
 _NOTHING = (
     r"(?!\[secret|(?:null|none|nil|true|false|yes|no|on|off|ok|required|optional|missing|invalid|wrong|incorrect|valid|"
     r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|\*+|x{3,}|\.+|…|-+|\d{1,3})"
@@ -41,72 +70,149 @@ _NOTHING = (
 )
 """A value that is not a word about the name, a mask or a variable."""
 _END = r"(?=[ \t]{0,40}(?:#|\r|\n|\\[rn]|\Z))"
+_QUOTE = r"\\{0,31}[\"']"
+_TO = r"(?:[ \t]{1,4}|[\"'],?\s{0,4}(?=[\"']))"
+_BARE = r"(?:[^\s\"',;&\])}\\]|\\(?![nrt\"'\\])|[,;&\])}](?![\s\"',;&\])}\\]|\Z|[\w.-]{1,40}[=:]|amp;))"
+"""A character of a value without quotes: a sign that ends one elsewhere belongs to it where it stands within."""
 
 
 def _any_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_NAMED = (
-    rf"({_NAMES}\\*[\"']\s{{0,40}}:\s{{0,40}}\\*[\"'])(?!\[secret)(?:[^\"'\\]|\\[^\"'])+",
-    rf"({_NAMES}\s{{0,40}}=\s{{0,40}}\\*[\"']?)(?!\[secret)(?![\"'\\])[^\s\"',;&\])}}]{{4,}}",
-    rf"({_SPOKEN}[ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}{_END}",
-    rf"({_NAMES}[ \t]{{0,4}}:[ \t]{{0,40}}\\*[\"'])(?!\[secret)[^\"'\\\r\n]{{1,400}}(?=\\*[\"'])",
-    # In the middle of a line: what holds a digit or a sign that words do not have.
-    rf"((?:{_SPOKEN}|{_NAMES})[ \t]{{0,4}}:[ \t]{{0,40}}\\*[\"']?)"
-    rf"{_NOTHING}(?=[^\s\"'\\,;]{{0,60}}[0-9!@#$%^&*+=~|?])(?!\d{{1,3}}(?![\dA-Za-z]))[^\s\"'\\,;]{{4,400}}",
-    rf"({_NAMES}\\*[\"']\s{{0,40}}:\s{{0,40}})\d{{4,}}",
+# What follows a name, up to its value, and the value. The first that fits counts.
+_FOLLOWS = tuple(
+    map(
+        _any_case,
+        (
+            # "name": "value", environ["name"] = "value", {"name": "X_KEY", "value": "value"}
+            rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\.)+",
+            rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\.)+",
+            rf"({_QUOTE}\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}{_QUOTE})(?!{_VARIABLE})(?:[^\"'\\]|\\[^\"'])+",
+            rf"({_QUOTE}\]?\s{{0,40}}[:=]\s{{0,40}})\d{{4,}}",
+            rf"((?:{_QUOTE})?,?(?:\s|\\n){{1,40}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
+            rf"(?!{_VARIABLE})[^\s\"'\\,}}]{{1,400}}",
+            # ("name", "value")
+            rf"({_QUOTE}\s{{0,4}},\s{{0,4}}{_QUOTE})(?=[^\s\"'\\]{{0,60}}[0-9])[^\s\"'\\]{{8,400}}(?={_QUOTE})",
+            # name=value, name = 'value'
+            rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\[^\"\\]){{4,}}",
+            rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\[^'\\]){{4,}}",
+            rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE})(?![\"'\\]){_BARE}{{4,}}",
+            # name: 'value'
+            rf"([ \t]{{0,4}}:[ \t]{{0,40}}{_QUOTE})(?!{_VARIABLE})[^\"'\\\r\n]{{1,400}}(?={_QUOTE})",
+        ),
+    )
 )
-_ANYWHERE = tuple(map(_any_case, _NAMED))
+_SAID = tuple(
+    map(
+        _any_case,
+        (
+            rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
+            # In the middle of a line: what holds a digit or a sign that words do not have.
+            rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
+            r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
+            r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",
+        ),
+    )
+)
+_LINE_BEGIN = re.compile(r"(?:\A|\n|\\n)[ \t>*-]{0,40}[A-Za-z0-9_.-]{0,40}\Z")
 _BEHIND: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
-    # Alone on its line with its value: YAML, headers, notes.
     (
-        re.compile(r"(?:\A|\n|\\n)[ \t>*-]{0,40}[A-Za-z0-9_.-]{0,40}\Z"),
-        _any_case(rf"({_NAMES}[ \t]{{0,4}}:[ \t]{{1,40}}){_NOTHING}[^\s\"'\\]{{1,400}}{_END}"),
+        re.compile(r"(?:\A|[\s\"'=])--?[A-Za-z-]{0,30}\Z"),
+        _any_case(rf"({_TO}(?:{_QUOTE})?)(?!\[secret|-|\d{{1,5}}(?!\w))[^\s\"'\\]{{4,400}}"),
     ),
+    (re.compile(r"<[A-Za-z0-9_.:-]{0,40}\Z"), _any_case(r"(>)(?!\[secret)[^<\s]{1,400}(?=</)")),
     (
-        re.compile(r"--(?:[A-Za-z]{1,20}-)?\Z"),
-        _any_case(rf"({_NAMES}[ \t]{{1,4}}\\*[\"']?)(?!\[secret|-)[^\s\"'\\]{{4,400}}"),
+        re.compile(r"(?:\A|\s|\\n)(?:ENV|ARG|setenv|set(?: -[a-z]{1,3})?|export)[ \t]{1,4}[A-Za-z0-9_.]{0,60}\Z"),
+        re.compile(rf"([ \t]{{1,4}}(?:{_QUOTE})?)(?!{_VARIABLE})(?=[^\s=]{{0,60}}[0-9])[^\s\"'\\=]{{6,400}}"),
     ),
-    (re.compile(r"<\Z"), _any_case(rf"({_NAMES}>)(?!\[secret)[^<\s]{{1,400}}(?=</)")),
 )
-"""Pairs of patterns: what has to stand before a name, and what begins with it."""
+"""Pairs of patterns: what has to stand before a name's ending, and what follows it."""
 _BEFORE = 100
-"""How many characters before a name are looked at."""
+"""How many characters before a name's ending are looked at."""
 
 
 def without_named(text: str) -> str:
     """Replaces each value behind a telling name by ``[secret: password]``."""
     kept: list[str] = []
     done = 0
-    for beginning in _BEGINNING.finditer(text):
-        if beginning.start() < done:
-            continue
-        found = _secret_at(text, beginning.start())
-        if found is not None:
-            kept += [text[done : found.end(1)], "[secret: password]"]
-            done = found.end()
+    for name, start, end in _names(text):
+        if start >= done and (held := _value_behind(text, name, start, end)) is not None:
+            kept += [text[done : held.end(1)], "[secret: password]"]
+            done = held.end()
     return "".join([*kept, text[done:]]) if kept else text
 
 
-def _secret_at(text: str, at: int) -> re.Match[str] | None:
-    for pattern in _ANYWHERE:
-        if (found := pattern.match(text, at)) is not None:
-            return found
-    before = text[max(0, at - _BEFORE) : at]
+def _names(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yields the ending of each name that may be a secret's, in lower case, and where it stands; one that is a secret's
+    only if its value looks like one is marked by ``?``."""
+    lower = text.replace("\u0130", "i").lower()  # the only character whose lower case is longer
+    for found in _ENDING.finditer(lower):
+        start, ending = found.start(), found[0]
+        before = lower[max(0, start - _LONGEST_NAME) : start]
+        name = before[len(before.rstrip(_IN_NAMES)) :]
+        outside = before[: len(before) - len(name)]
+        if outside.endswith("\\") and not outside.endswith("\\\\") and name[:1] in ("n", "r", "t"):
+            name = name[1:]
+        is_apart = not name or name[-1] in "_.-" or text[start].isupper()
+        if ending.startswith(("token", "key", "authorization")):
+            if sure := _sureness(ending, name, outside, is_apart):
+                yield ending + sure.strip("!"), start, found.end()
+        elif (is_apart or ending.startswith(_PLAIN)) and not (
+            not name and outside.endswith("[") and ending == "secret" and lower.startswith(":", found.end())
+        ):
+            yield ending, start, found.end()
+
+
+def _sureness(ending: str, name: str, outside: str, is_apart: bool) -> str:
+    """Returns ``!`` where tokens and keys of a name are secrets, ``?`` where their values have to tell."""
+    if ending.startswith("authorization"):
+        return "?"
+    if ending.startswith("token"):
+        return "" if _NO_SECRET_TOKENS.search(name) else "!"
+    if _SECRET_KEYS.search(name or outside) and not name.startswith("public"):
+        return "!"
+    if not name:
+        return "?" if outside.endswith(("?", "&")) else ""
+    return "?" if is_apart and not _NO_SECRET_KEYS.search(name) else ""
+
+
+def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] | None:
+    """Returns a match of what follows a name: its group leads to the value, and the value ends it."""
+    for pattern in _FOLLOWS:
+        if (held := pattern.match(text, end)) is not None:
+            return held if _may_hold(name, held) else None
+    before = text[max(0, start - _BEFORE) : start]
+    said = _SAID if not name.startswith(("token", "credential")) or _LINE_BEGIN.search(before) else _SAID[1:]
+    for pattern in said:
+        if (held := pattern.match(text, end)) is not None and _may_hold(name, held):
+            return held
     for condition, pattern in _BEHIND:
-        if condition.search(before) and (found := pattern.match(text, at)) is not None:
-            return found
+        if condition.search(before) and (held := pattern.match(text, end)) is not None and _may_hold(name, held):
+            return held
     return None
 
 
-def is_secret_field(name: str) -> bool:
-    """Returns whether a field is named like a secret: ``apiKey``, ``db_password``, ``Set-Cookie``."""
-    return _FIELD.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)) is not None
+def _may_hold(name: str, held: re.Match[str]) -> bool:
+    value = held[0][held.end(1) - held.start() :]
+    if name == "pwd":
+        return not value.startswith(("/", "~"))
+    return not name.endswith("?") or _RANDOM.fullmatch(value) is not None
 
 
-_BOUNDARY = r"(?<![A-Za-moqsu-z0-9_-])(?<!(?<!\\)[nrt])"
-"""Before a token: nothing that could be a part of it, but for the written end of a line (``\\n``), as JSON has it."""
+def is_secret_field(name: str, value: object = None) -> bool:
+    """Returns whether a field is named like a secret: ``apiKey``, ``PGPASSWORD``, ``Set-Cookie``; of some names the
+    value has to tell."""
+    if _COOKIE.search(name):
+        return True
+    said = value if isinstance(value, str) else ""
+    if name.lower() in ("auth", "_auth"):
+        return redact(f"auth: {said}") != f"auth: {said}"
+    return any(
+        end == len(name) and (not ending.endswith("?") or _RANDOM.fullmatch(said) is not None)
+        for ending, _, end in _names(f"{name}:")
+    )
+
 
 # Each pattern has words in lower case; it is only searched for in a text with one of them, which saves most time. What
 # its group holds stays. Quotes may be escaped any number of times: JSON lies in JSON.
@@ -118,52 +224,89 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
             "private key",
             r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
         ),
-        ("jwt", "eyj", _BOUNDARY + r"eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}"),
         (
-            "aws key",
-            "akia|asia|abia|acca|aroa|aida",
-            _BOUNDARY + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+            "private key",
+            "private-lines",
+            r"(Private-Lines: \d{1,4}(?:\s|\\[nr]){1,4})(?:[A-Za-z0-9+/=]{8,}(?:\s|\\[nr]){0,4})+",
         ),
-        ("gcp key", "aiza", _BOUNDARY + r"AIza[A-Za-z0-9_-]{35}"),
-        ("gcp token", "ya29.", _BOUNDARY + r"ya29\.[A-Za-z0-9_-]{20,}"),
+        ("private key", "kty", r"(\b(?:d|k)\\{0,31}[\"']\s{0,4}:\s{0,4}\\{0,31}[\"'])[\w-]{40,}"),
         (
-            "github token",
-            "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
-            _BOUNDARY + r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
+            "slack webhook",
+            "hooks.slack.com",
+            r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{20,}",
         ),
-        ("gitlab token", "glpat-", _BOUNDARY + r"glpat-[A-Za-z0-9_-]{20,}"),
-        ("slack token", "xox", _BOUNDARY + r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("slack webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
-        ("anthropic key", "sk-ant-", _BOUNDARY + r"sk-ant-[A-Za-z0-9_-]{20,}"),
-        ("openai key", "sk-", _BOUNDARY + r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
-        ("stripe key", "_live_|_test_", _BOUNDARY + r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
-        ("hugging face token", "hf_", _BOUNDARY + r"hf_[A-Za-z0-9]{30,}"),
-        ("npm token", "npm_", _BOUNDARY + r"npm_[A-Za-z0-9]{36}"),
-        ("pypi token", "pypi-", _BOUNDARY + r"pypi-[A-Za-z0-9_-]{40,}"),
-        ("sendgrid key", "sg.", _BOUNDARY + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+        (
+            "webhook",
+            "/webhook",
+            r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,22}/|webhook\.office\.com/webhookb2/)[\w@/-]{30,}",
+        ),
         (
             "azure key",
             "accountkey|sharedaccess",
             r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}",
         ),
-        ("azure signature", "sig=", r"([?&]sig=)[A-Za-z0-9%+/=_-]{20,}"),
+        (
+            "signature",
+            "sig=|signature=",
+            r"(?i)((?:[?&;]|amp;|x-(?:amz|goog)-|\b)sig(?:nature)?=)[A-Za-z0-9%+/=_~-]{20,}",
+        ),
         (
             "authorization",
             "authorization",
-            r"(?i)(\b(?:proxy-)?authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:bearer|basic|token|digest)\s+)"
+            r"(?i)(\b(?:proxy-)?authorization\\{0,31}[\"']?\s*[:=]\s*\\{0,31}[\"']?(?:bearer|basic|token|digest)\s+)"
             r"(?!\[secret)[^\s\"',;]{6,}",
         ),
+        (
+            "authorization",
+            "authorization",
+            r"(?i)(\bauthorization\\{0,31}[\"']?\s{0,4}[:=]\s{0,4}\\{0,31}[\"']?[a-z][a-z0-9-]{1,20}\s{1,4})"
+            r"(?!\[secret)(?=[^\s\"',;]{0,60}[0-9])[^\s\"',;]{16,}",
+        ),
         ("bearer token", "bearer", r"(?i)(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,}=*"),
-        ("password", "://", r"(?i)(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"'<>]*:)[^\s/@\"'<>\[]+(?=@)"),
+        (
+            "password",
+            ":/|:\\/",
+            r"(:\\?/\\?/[^\s:/@\"'<>]{0,200}:)(?!\[secret)"
+            r"(?:[^\s/\"'<>\[]{1,400}(?=@)|(?!\d{1,5}[/?#])[^\s@\"'<>\[]{1,400}(?=@))",
+        ),
         # `neutral` writes links without their scheme.
         ("password", "[link ", r"(?i)(\[link [^\s:/@\"'<>]+:)[^\s/@\"'<>\[]+(?=@)"),
+        ("password", ":thin:", r"(:thin:\w{1,60}/)(?!\[secret)[^\s/@\"'\\]{1,100}(?=@)"),
+        # Commands and the files that they read.
+        (
+            "password",
+            "-u|user",
+            r"((?:[\s\"'])(?:-u|-U|--user|--proxy-user|--basic)[\s\"',=\\]{1,6}[^\s:\"'\\$/]{1,100}:)"
+            r"(?!\[secret|[$/~]|\d{1,6}(?!\w))[^\s\"'\\]{2,200}",
+        ),
+        (
+            "password",
+            " -p| -a",
+            r"(\b(?:mysql(?:dump|admin|import)?|mariadb|sshpass|redis-cli|docker login|mongo(?:sh|dump)?)"
+            r"(?: [^\s|&;]{1,80}){0,12}? -[pa] ?[\"']?)(?![\"'\s-]|\[secret|\$|\d{1,5}(?!\S))[^\s\"'\\]{4,200}",
+        ),
+        (
+            "password",
+            "machine|default",
+            r"(\b(?:machine(?:\s|\\n){1,9}[^\s\\]{1,200}|default)(?:\s|\\n){1,9}login(?:\s|\\n){1,9}[^\s\\]{1,200}(?:\s|\\n){1,9}password(?:\s|\\n){1,9})(?!\[secret)[^\s\\]{1,200}",
+        ),
+        (
+            "password",
+            ":5432:|:5433:|:6432:|:*:",
+            r"([\w.*-]{1,200}:(?:5432|5433|6432|\*):[^\s:\"'\\]{1,60}:[^\s:\"'\\]{1,60}:)(?!\[secret)[^\s\"'\\]{3,200}",
+        ),
+        (
+            "password",
+            "identified",
+            r"(?i)(\bidentified\s{1,9}(?:with\s{1,9}\w{1,40}\s{1,9})?by\s{1,9}\\{0,31}[\"'])(?!\[secret)[^\"'\\]{1,200}",
+        ),
         (
             "cookie",
             "cookie",
-            r"(?i)(\b(?:set-)?cookie2?\\*[\"']?\s{0,4}[:=]\s{0,4}\[?\s{0,4}\\*[\"']?)"
+            r"(?i)(\b(?:set-)?cookie2?\\{0,31}[\"']?\s{0,4}[:=]\s{0,4}\[?\s{0,4}\\{0,31}[\"']?)"
             r"(?=[^\s=;\"'\\]{1,100}=)[^\r\n\"'\\]+",
         ),
-        ("cookie", "cookie", r"(?i)(--cookie[ =]\\*[\"']?)[^\s\"'\\]+"),
+        ("cookie", "cookie", r"(?i)(--cookie[ =]\\{0,31}[\"']?)[^\s\"'\\]+"),
         (
             "session",
             "sess|connect.sid",
@@ -177,7 +320,11 @@ _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z
 _STANDARD = str.maketrans("-_", "+/")
 _DEEPEST = 4
 """Most layers of base64 that are decoded."""
-_BASIC = re.compile(r"(\bbasic\s{1,4})([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])", re.IGNORECASE)
+_BASIC = re.compile(
+    r"(\bbasic\s{1,4}|(?<![A-Za-z])auth\\{0,31}[\"']?\s{0,4}[:=]\s{0,4}\\{0,31}[\"']?)"
+    r"([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])",
+    re.IGNORECASE,
+)
 _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 
 
@@ -188,14 +335,22 @@ def redact(text: str) -> str:
 
 
 def _deeply(text: str, layer: int) -> str:
+    text = STRETCHES.sub(_without_keys, text)
     lower = text.lower()
     for kind, words, pattern in _PATTERNS:
         if any(word in lower for word in words):
             text = pattern.sub(rf"\1[secret: {kind}]" if pattern.groups else f"[secret: {kind}]", text)
-    if "basic" in lower:
+    if "basic" in lower or "auth" in lower:
         text = _BASIC.sub(_without_basic, text)
     text = without_named(text)
     return text if layer == _DEEPEST else _ENCODED.sub(lambda found: _without_encoded(found[0], layer), text)
+
+
+def _without_keys(stretch: re.Match[str]) -> str:
+    text = stretch[0]
+    escape = ESCAPES.match(stretch.string, stretch.start())
+    begin = escape.end() - stretch.start() if escape else 0
+    return text[:begin] + KEYS.sub(lambda key: f"[secret: {kind_of(key[0])}]", text[begin:])
 
 
 def _without_encoded(token: str, layer: int) -> str:

@@ -17,6 +17,7 @@ import orjson
 from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
 from pandaeval_collector.pipeline.line.revisions import taken_back
@@ -174,24 +175,42 @@ class _Before(_Rule):
 
 class _Recovery(_Rule):
     """Says of a run that owned up to a call that failed for good that one of the next traces made up for it: there that
-    tool changed what it was to change."""
+    tool changed what it was to change. And of one that left a call open that it goes on where that is answered."""
 
     tells_session = False
 
     def others(self, members: Sequence[Member], index: int) -> Sequence[int] | None:
         signal = members[index].facts.signals.get(self.metric.name)
-        tool = signal.get("lost") if signal is not None and signal["value"] == HONEST else None
-        later = range(index + 1, min(index + 1 + self.most, len(members))) if tool else ()
-        by = next((at for at in later if tool in members[at].facts.done), None)
+        if signal is None:
+            return None
+        open_ = signal.get("open") or (signal.get("lost") if signal["value"] == HONEST else None)
+        later = range(index + 1, min(index + 1 + self.most, len(members))) if open_ else ()
+        by = next((at for at in later if open_ in members[at].facts.done), None)
         return None if by is None else (by,)
 
     def results(self, reading: DueReading, unit: Unit, run: Run | None) -> list[Result]:
         signal, [by] = reading.member.facts.signals[self.metric.name], reading.read
-        tool = signal["lost"]
-        metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
-        reason = f"{signal.get('said') or f'{tool} failed'}; a later trace of the session made up for it"
-        finding = Score(ASKS_ON, reason, {**metadata, "recovered_by": by.trace_id})
-        return self._evaluator.said_of(self.metric.key, unit, finding)
+        if call := signal.get("open"):
+            reason = f"{call.partition('(')[0]} was called last; a later trace of the session answers the call"
+            finding = Score(1.0, reason, {"continued_by": by.trace_id, "open_call": call})
+        else:
+            tool = signal["lost"]
+            metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
+            reason = f"{signal.get('said') or f'{tool} failed'}; a later trace of the session made up for it"
+            finding = Score(ASKS_ON, reason, {**metadata, "recovered_by": by.trace_id})
+        results = self._evaluator.said_of(self.metric.key, unit, finding)
+        return results + self._unblamed(unit, run) if results else results
+
+    def _unblamed(self, unit: Unit, run: Run | None) -> list[Result]:
+        """Takes back what explained the failure of a trace that was decided before, if nothing else failed there."""
+        names = self._evaluator.explaining
+        if run is not None or not names:
+            return []
+        kept = self._store.newest_results([unit.id]).items()
+        failing = [key for (about, key), row in kept if about == unit.id and row.success == False]  # noqa: E712 - a number, where it was stored
+        if failing != [self.metric.key]:
+            return []
+        return taken_back(self._store, self._evaluator, unit, [], among=names)
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
@@ -280,7 +299,11 @@ class Dependencies:
             unit = filing.run.unit.with_evidence(reading.evidence)
         else:
             unit = unit_again(member, reading.stretch.session_id, reading.evidence)
-        results = rule.results(reading, unit, None if filing is None else filing.run)
+        run, seconds = None if filing is None else filing.run, self._evaluator.settings.trace_timeout
+        try:
+            results = LIMIT.run(seconds, rule.results, reading, unit, run)
+        except OverTimeError:
+            results = self._evaluator.set_aside(unit, LIMIT.reason, Why.TIMEOUT, [rule.metric])
         if results is None:
             return []
         member.facts.evidence = {**(member.facts.evidence or {}), name: reading.evidence}
@@ -289,6 +312,9 @@ class Dependencies:
             member.facts.signals.update(signals_of(self._evaluator, results))
         if filing is not None:
             others = [each for each in filing.results if each.unit.level != "trace" or each.metric != name]
+            if results and not rule.tells_session and not any(each.success is False for each in others):
+                explaining = self._evaluator.explaining  # there is no failure left to explain
+                others = [each for each in others if each.metric not in explaining]
             filing.results = others + results
             return []
         member.changed = True
@@ -312,4 +338,6 @@ def signals_of(evaluator: Evaluator, results: Iterable[Result]) -> dict[str, Sig
             signal["said"] = cut(result.finding.reason, _SAID_CHARS)
         if lost := result.finding.metadata.get("lost_tool"):
             signal["lost"] = lost
+        if call := result.finding.metadata.get("open_call"):
+            signal["open"] = call
     return signals

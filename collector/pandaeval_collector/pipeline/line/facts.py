@@ -20,6 +20,7 @@ class SignalFacts(TypedDict):
     why: str | None
     said: NotRequired[str]
     lost: NotRequired[str]
+    open: NotRequired[str]
     older: NotRequired[bool]
 
 
@@ -30,12 +31,14 @@ class TraceFacts:
     ``None`` where there is nothing to compare. ``evidence``: by metric, the digest of the trace and the others of its
     session with which it was evaluated last; ``None``: it was not compared yet. ``responses``, ``continues``: as in
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session, which follows from responses.
-    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
-    ``turns``: the number of turns in the trace; ``judged``: whether traces like it are judged at all. ``rootless``: the
-    root was not seen to end. ``held``: the size of what the trace leaves for the grounding of later ones, at the end of
-    the answer; ``unsettled``: the metrics that are evaluated with what earlier traces left. ``asked_again``: the user
-    asked for a repeat of what was said; ``asked``: the content words of the question. ``course``: how the trace went,
-    packed (see :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown."""
+    ``pending``: the trace ended in a tool call, or a guardrail ended it. ``done``: the tools that change something, and
+    did in this trace, and the calls of other traces that it answers. ``turns``: the number of turns in the trace;
+    ``judged``: whether traces like it are judged at all. ``rootless``: the root was not seen to end. ``held``: the size
+    of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics that
+    are evaluated with what earlier traces left. ``asked_again``: the user asked for a repeat of what was said;
+    ``asked``: the content words of the question. ``course``: how the trace went, packed (see
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``utility``: it stands
+    beside the conversation, so no session has it."""
 
     agent: str
     service: str
@@ -65,6 +68,7 @@ class TraceFacts:
     asked_again: bool = False
     asked: str = ""
     course: list[Any] | None = None
+    utility: bool = False
 
     @property
     def linked(self) -> bool:

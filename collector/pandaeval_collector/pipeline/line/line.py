@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
@@ -31,6 +32,8 @@ from pandaeval_otel.model import Trigger
 
 SHADOW = "judge.shadow"
 """The name of the run that holds the results of a judge in the shadow."""
+_WHYS = {"timeout": Why.TIMEOUT, "worker_hung": Why.TIMEOUT}
+"""What results say of a trace that was set aside, by the kind of error."""
 
 
 class Line:
@@ -206,7 +209,8 @@ class Line:
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Conclusion) -> list[Result]:
         decision.failed[due.trace_id] = kind
-        return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
+        reason = f"set aside: {kind}: {why}"[:500]
+        return self._evaluator.set_aside(unread(due), reason, _WHYS.get(kind, Why.METRIC_ERROR))
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:

@@ -28,7 +28,7 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
         (trace.agent, _NAME),
         (trace.service, _NAME),
         (trace.user_id, _NAME),
-        (trace.error and plain_error(trace.error), _EXCERPT),
+        (trace.failure and plain_error(trace.failure), _EXCERPT),
         (trace.input, _EXCERPT),
         (trace.output, _EXCERPT),
     )

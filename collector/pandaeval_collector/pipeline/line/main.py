@@ -18,6 +18,7 @@ from pandaeval_collector.base.runtime.calls import Handlers
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.serving import Tell, serve
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.handover import unpacked
 from pandaeval_collector.pipeline.line.line import Line
@@ -37,19 +38,22 @@ class OpensLine(Protocol):
 class LineServer:
     """Answers the front. One thread."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, line: Line, tell: Tell = lambda *_: None) -> None:
+        """``tell``: by which the front is told each step of a trace that is ``watched``."""
+        self._line, self._tell = line, tell
         self._numbers = itertools.count(1)
         self._held: dict[int, Sequence[Understood]] = {}
 
-    def understand(self, due: Sequence[DueTrace]) -> bytes:
+    def understand(self, due: Sequence[DueTrace], watched: bool = False) -> bytes:
         """Returns what became of traces, packed, for the process that files."""
+        self._watch(watched)
         understood = self._line.understanding.of(due)
         failpoints.reach("in_worker")
         return pickle.dumps([trace.without_spans() for trace in understood], pickle.HIGHEST_PROTOCOL)
 
-    def keep_understood(self, due: Sequence[DueTrace]) -> int:
+    def keep_understood(self, due: Sequence[DueTrace], watched: bool = False) -> int:
         """Keeps what became of traces, and returns the number by which :meth:`file` finds it."""
+        self._watch(watched)
         number = next(self._numbers)
         self._held[number] = self._line.understanding.of(due)
         failpoints.reach("in_worker")
@@ -57,8 +61,9 @@ class LineServer:
             del self._held[min(self._held)]
         return number
 
-    def file(self, due: Sequence[DueTrace], held: int | bytes) -> Decision:
+    def file(self, due: Sequence[DueTrace], held: int | bytes, watched: bool = False) -> Decision:
         """Files traces under their sessions. May be called again, with the same arguments, until it has answered."""
+        self._watch(watched)
         understood: Sequence[Understood]
         understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
         decision = self._line.file(due, understood)
@@ -73,6 +78,10 @@ class LineServer:
     def session_now(self, session_id: str) -> list[bytes]:
         """Returns the results that a session would have if it ended now, as JSON objects."""
         return [result.to_json() for result in self._line.session_now(session_id)]
+
+    def _watch(self, watched: bool) -> None:
+        LIMIT.on_step = partial(self._tell, "step") if watched else None
+        LIMIT.step("reading or filing it")
 
     def handlers(self) -> Handlers:
         """Returns what the front may ask, by name. Results come packed: the front passes them on unread."""
@@ -92,7 +101,8 @@ def _of_packed(handler: Callable[..., Decision], packed: bytes, *more: Any) -> D
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:
     telemetry = Telemetry()
-    server = LineServer(setup.open(telemetry))
+    server = LineServer(setup.open(telemetry), tell)
+    LIMIT.listen()
 
     def telling(answer: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -11,7 +11,7 @@ import numpy as np
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.rules.course import asked_words, asks_again, course
-from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.rules.response_recovery import answered_by, changed_by
 from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
@@ -115,15 +115,15 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         fragment=trace.fragment,
         digest=trace.digest,
         revision=trace.revision,
-        crashed=trace.error is not None and not trace.output,
+        crashed=trace.failure is not None and not trace.output,
         captured=trace.output is not None,
         said=says_something(trace.output),
         embedder=texts.embedder if points else None,
         signals={},
         responses=trace.responses,
         continues=trace.continues,
-        pending=trace.ends_in_tool_call,
-        done=changed_by(trace) if trace.tool_calls else (),
+        pending=trace.ends_in_tool_call or trace.blocked is not None,
+        done=(*changed_by(trace), *answered_by(trace)) if trace.tool_calls else (),
         turns=0 if trace.is_step else max(1, len(trace.turns)),
         judged=is_judged,
         rootless=not trace.complete,
@@ -131,6 +131,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         asked_again=asks_again(trace),
         asked=asked_words(trace),
         course=course(trace).pack() if counts else None,
+        utility=bool(trace.utility),
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer + held, _unpacked=unpacked)
@@ -221,6 +222,7 @@ def summary(member: Member) -> TraceSummary:
             signal.get("said", ""),
             signal.get("lost", ""),
             signal.get("older", False),
+            signal.get("open", ""),
         )
         for name, signal in facts.signals.items()
     }

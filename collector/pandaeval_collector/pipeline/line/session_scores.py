@@ -14,6 +14,7 @@ from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import JobRow, StoreReader
+from pandaeval_otel.base.names import bounded
 from pandaeval_otel.model import Trigger
 
 _LINKED = 128
@@ -64,12 +65,15 @@ def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) 
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
-    """Makes the unit of a session. Its evidence is what the scores depend on: the traces, and the signals that may
-    still come. So a session that was scored before those came has other ids than the same session with them."""
+    """Makes the unit of a session, with the last name that an agent of it has. Its evidence is what the scores depend
+    on: the traces, and the signals that may still come. So a session that was scored before those came has other ids
+    than the same session with them."""
     last = members[-1]
+    named = (each.facts.agent for each in reversed(members) if each.facts.agent != each.facts.service)
     evidence = _digest(f"{each.trace_id}:{each.facts.digest};{_missing(each)}" for each in members)
     return replace(
         unit_again(last, session_id, evidence + (_OPEN if trigger is Trigger.SESSION_CHANGED else "")),
+        agent=bounded(next(named, last.facts.agent)),
         level="session",
         id=session_id,
         revision=1,

@@ -129,7 +129,7 @@ class SessionPlaces:
             if old is not None and old.session_id != (unit.session_id or ("" if is_waiting else None)):
                 left.add(old.session_id)
                 changes.moved.append(old.trace_id)
-            if unit.session_id is not None:
+            if unit.session_id is not None and not run.member.facts.utility:
                 added.setdefault(unit.session_id, []).append(self.member(run, places))
             if is_waiting:
                 changes.session_traces.append(to_row(self.member(run, places), ""))

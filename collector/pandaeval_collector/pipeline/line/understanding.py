@@ -6,7 +6,10 @@ Nothing here depends on other traces or on earlier decisions, so it may run in a
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -16,6 +19,7 @@ import orjson
 from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.time_limit import LIMIT, SECONDS_PER_BYTE, OverTimeError
 from pandaeval_collector.pipeline.line.hints import lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Member, new_member
@@ -147,19 +151,34 @@ class Understanding:
         self._store, self._evaluator, self._listed = store, evaluator, evaluator.settings.listed_attributes
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
-        Raises where the store fails."""
+        """Returns what became of each trace, in the same order: one that cannot be read or understood, or takes too
+        long, costs no other. Raises where the store fails."""
+        try:
+            return self._together(due)
+        except sqlite3.Error:
+            raise
+        except (Exception, OverTimeError) as error:  # noqa: BLE001 - whatever one trace raises among others
+            if len(due) > 1:
+                return [one for each in due for one in self.of([each])]
+            return [_failed(due[0].trace_id.hex(), error)]
+
+    def _together(self, due: Sequence[DueTrace]) -> list[Understood]:
+        seconds = [self._evaluator.settings.trace_timeout + each.size * SECONDS_PER_BYTE for each in due]
         with self._store.snapshot():
             built = [
-                _tried(each.trace_id.hex(), self._build, each, parts) for each, parts in parts_of(self._store, due)
+                _tried(each.trace_id.hex(), limit, self._build, each, parts)
+                for (each, parts), limit in zip(parts_of(self._store, due), seconds, strict=True)
             ]
-        texts = self._evaluator.embed([one.trace for one in built if isinstance(one, _Built)])
+        found = [one for one in built if isinstance(one, _Built)]
+        texts = LIMIT.run(sum(seconds), self._evaluator.embed, [one.trace for one in found])
         return [
-            _tried(one.trace.trace_id, self._scored, one, texts) if isinstance(one, _Built) else one for one in built
+            _tried(one.trace.trace_id, min(limit, one.left), self._scored, one, texts)
+            if isinstance(one, _Built)
+            else one
+            for one, limit in zip(built, seconds, strict=True)
         ]
 
     def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built | Understood:
-        failpoints.reach_over("over_trace", due.trace_id.hex())
         if isinstance(parts, Exception):
             raise parts
         found = rebuilt(parts, closing_of(due))
@@ -168,16 +187,19 @@ class Understanding:
             return Understood(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
         pairs, is_judged = pairs_of(evidence.spans, self._listed), self._evaluator.judges(trace, attributes)
-        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans))
+        return _Built(evidence.digest, trace, is_judged, pairs, cost_of(evidence.spans), LIMIT.left)
 
     def _scored(self, built: _Built, texts: Texts) -> Understood:
         trace, unit = built.trace, trace_unit(built.trace)
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
+        if late := LIMIT.is_over:
+            _log.error("trace %s: %s", trace.trace_id, LIMIT.reason)
+        LIMIT.step("what its session needs")
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = bool(self._evaluator.read_again) and may_have_session
         held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
         member = new_member(trace, texts, built.is_judged, held, counts)
-        if keeps:
+        if keeps and not late:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         run = Run(
             unit,
@@ -187,10 +209,11 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
             lacking=lacking(trace),
-            error=trace.error,
+            error=trace.failure,
         )
-        if built.is_judged and not trace.is_step:
-            self._add_questions(trace, run)
+        if built.is_judged and not (trace.is_step or trace.utility):
+            with contextlib.suppress(OverTimeError):  # what is asked by then is asked
+                self._add_questions(trace, run)
         return Understood(built.digest, run)
 
     def _add_questions(self, trace: Trace, run: Run) -> None:
@@ -200,10 +223,13 @@ class Understanding:
         if judge is None:
             return
         run.is_judged = True
-        run.suspicious = suspicious = trace.error is not None or any(result.success is False for result in run.results)
+        run.suspicious = suspicious = trace.failure is not None or any(
+            result.success is False for result in run.results
+        )
         found, questions = self._evaluator.judged(trace, suspicious)
+        run.results.extend(found)
         of_turns, about_turns = self._evaluator.judged_turns(trace, suspicious)
-        run.results.extend((*found, *of_turns))
+        run.results.extend(of_turns)
         body = {"trigger": trace.trigger.value, "revision": trace.revision, "late_spans": trace.late_spans}
         body["suspicious"] = suspicious
         trace_id = bytes.fromhex(trace.trace_id)
@@ -222,14 +248,23 @@ class _Built:
     is_judged: bool
     attributes: tuple[str, ...]
     usd: float | None
+    left: float = math.inf
+    """Seconds that it may still take."""
 
 
-def _tried(trace_id: str, work: Callable[..., T], *arguments: Any) -> T | Understood:
+def _tried(trace_id: str, seconds: float, work: Callable[..., T], *arguments: Any) -> T | Understood:
     """Returns ``work(*arguments)``. Whatever spans hold that nobody thought of, it costs their trace alone."""
     try:
-        return work(*arguments)
+        failpoints.reach_over("over_trace", trace_id)
+        return LIMIT.run(seconds, work, *arguments)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - as above
-        _log.error("trace %s cannot be understood", trace_id, exc_info=error)
-        return Understood("", failed=(type(error).__name__, str(error)[:300]))
+    except (Exception, OverTimeError) as error:  # noqa: BLE001 - as above
+        return _failed(trace_id, error)
+
+
+def _failed(trace_id: str, error: BaseException) -> Understood:
+    """Returns what became of a trace over which ``error`` was raised."""
+    _log.error("trace %s cannot be understood", trace_id, exc_info=error)
+    kind = "timeout" if isinstance(error, OverTimeError) else type(error).__name__
+    return Understood("", failed=(kind, str(error)[:300]))

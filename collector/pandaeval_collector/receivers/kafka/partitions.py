@@ -198,17 +198,24 @@ class Partitions:
         read = self._stored.get(partition)
         return [] if read is None else [id_ for id_, extent in read.extents.items() if not extent.elsewhere]
 
-    def at_end(self, partition: int | None, offset: int | None) -> None:
-        """Notes that a partition ends at an offset at this moment, and that everything before it is stored."""
-        if partition in self._ledgers and offset is not None:
-            self._ends[partition] = offset
-            self._behind.discard(partition)
+    def at_end(self, partition: int | None, offset: int | None) -> bool:
+        """Notes that a partition was read to an offset, where it ended, and that everything before it is stored.
+        Returns whether that may be its end now: not if it is known to go on, as where that was said before the process
+        stood still."""
+        if partition not in self._ledgers or offset is None:
+            return True
+        if offset < self._ends[partition]:
+            return False
+        self._ends[partition] = offset
+        self._behind.discard(partition)
+        return True
 
     def ends(self, partition: int, high: int) -> None:
-        """Notes that a partition that is owned ends at an offset: it is behind until it was read to there."""
-        self._ends[partition] = high
-        if self._ledgers[partition].next < high:
+        """Notes that a partition that is owned ends at an offset: it is behind until it was read to there. To an end
+        that was reached before it may be no message: what transactions leave in the log is none."""
+        if self._ledgers[partition].next < high != self._ends.get(partition):
             self._behind.add(partition)
+        self._ends[partition] = high
 
     def news(self) -> list[Consumed]:
         """Returns what has changed in the ledgers, for the store."""
@@ -266,6 +273,7 @@ class Partitions:
     def _begin(self, read: Consumed, claim: PartitionClaim, low: int, high: int) -> None:
         self._ledgers[read.partition] = self._ledger(read)
         self._claims[read.partition] = claim
+        self._ends.pop(read.partition, None)
         self.ends(read.partition, high)
         if read.next < low:
             _log.error(

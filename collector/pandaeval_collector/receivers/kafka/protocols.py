@@ -54,11 +54,6 @@ class MessageSink(Protocol[T]):
         reader's thread."""
         ...
 
-    @property
-    def nothing(self) -> T:
-        """What is to be stored of a message that cannot be read."""
-        ...
-
     async def consume(self, taken: Sequence[T], read: Sequence[Consumed]) -> None:
         """Stores what was in messages and how far the log was read, in one commit. Raises a :class:`Refusal`."""
         ...

@@ -161,11 +161,7 @@ class Reader:
             consumer.subscribe([self._settings.topic], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
             tick_at = 0.0
             while not self._stopping.is_set():
-                messages = consumer.consume(_AT_ONCE, _WAIT_S)
-                if self.silence >= _STILL_S:  # wherever it stood still, in the taking of messages, too
-                    self._look(consumer)
-                self._asked_at = time.monotonic()
-                self._check(consumer)
+                messages = self._poll(consumer, _AT_ONCE, _WAIT_S)
                 self._take(messages, consumer)
                 if time.monotonic() >= tick_at:
                     self._tick(consumer)
@@ -189,14 +185,24 @@ class Reader:
                 _log.warning("no broker answers (%s); trying again", error.args[0].str())
         raise StoppedError
 
+    def _poll(self, consumer: Consumer, most: int, wait_s: float) -> list[Message]:
+        """Asks for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
+        anything may be decided."""
+        messages = consumer.consume(most, wait_s)
+        now = time.monotonic()
+        if self.silence >= _STILL_S:
+            self._look(consumer)
+            now = time.monotonic()
+        self._asked_at = now
+        self._check(consumer)
+        return messages
+
     def _wait(self, consumer: Consumer) -> None:
         """Stays a member of the group for a moment without reading on."""
-        self._asked_at = time.monotonic()
         consumer.pause(consumer.assignment())
-        for late in consumer.consume(1, _AGAIN_S):  # of a partition that came just now
+        for late in self._poll(consumer, 1, _AGAIN_S):  # of a partition that came just now
             if late.error() is None:
                 consumer.seek(_place(late.topic(), late.partition(), late.offset()))
-        self._check(consumer)
         self._renew(consumer)
         consumer.resume(consumer.assignment())
 
@@ -209,22 +215,24 @@ class Reader:
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
         """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
         :class:`StoppedError`, and :class:`LeftBehindError` where the client library has given up."""
-        good = []
+        good, ended = [], []
         for message in messages:
             if (error := message.error()) is None:
                 good.append(message)
+            elif error.code() == error._PARTITION_EOF:
+                ended.append(message)
             elif error.code() == error._FATAL:
                 raise LeftBehindError(error.str())
-            elif error.code() != error._PARTITION_EOF:
+            else:
                 _log.warning("reading %s: %s", message.topic(), error.str())
                 self._telemetry.add("pandaeval.log.errors", "told")
         if good:
             self._at_hand = True
             self._store(good, consumer)
             self._at_hand = False
-        for message in messages:
-            if (error := message.error()) is not None and error.code() == error._PARTITION_EOF:
-                self._partitions.at_end(message.partition(), message.offset())
+        current = [self._partitions.at_end(each.partition(), each.offset()) for each in ended]
+        if not all(current):
+            self._look(consumer)
         self._partitions.stored()
 
     def _store(self, messages: Sequence[Message], consumer: Consumer) -> None:
@@ -236,11 +244,10 @@ class Reader:
                 ledger = owners[partition]
                 try:
                     item = self._sink.take_apart(message.value() or b"", partial(ledger.takes, offset=offset))
+                    taken.append((partition, item))
                 except ValueError as error:
                     self._letters.put(message, str(error))
-                    item = self._sink.nothing
                 ledger.passed(offset)
-                taken.append((partition, item))
         read, told = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.

@@ -19,7 +19,8 @@ from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import EXCUSED, Origin, Result, Unit, conclude
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import (
@@ -46,6 +47,9 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn
+
+RESPONSE = "trace.response"
+"""The metric that says of a trace beside the conversation what it is."""
 
 
 class Evaluator:
@@ -77,13 +81,15 @@ class Evaluator:
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
+        shared = self.settings.shares_sessions
+        traces = [m for m in metrics if m.level == "trace"]
         self.dependent = sorted(
-            ((m, m.reads) for m in metrics if m.level == "trace" and m.reads is not None),
+            ((m, m.reads) for m in traces if m.reads is not None and (shared or m.needs_session)),
             key=lambda each: (each[1].later, not each[1].answers),
         )
         """The metrics that read other traces of the session, and which: those that compare answers first, those that
         read later traces last."""
-        self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
+        self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
         self._models = LearnedModels(self.settings.learned)
@@ -106,6 +112,7 @@ class Evaluator:
                 if metric.texts is not None:
                     wanted += attempt(metric, metric.texts, trace, ())
         id_, bands = self.embedder.id, self.embedder.bands
+        LIMIT.step("embedding its texts")
         try:
             found = embed_texts(self.embedder, wanted)
         except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
@@ -120,6 +127,9 @@ class Evaluator:
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
         """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
         whether a judge is asked about the trace."""
+        if trace.utility:
+            what = f"a call beside the conversation ({trace.utility}): it answers no user, and counts in no rate"
+            return self.said_of(RESPONSE, unit, Assumed(what, {"utility": trace.utility}))
         found = self.trace(trace, texts, unit)
         found += self.turns(trace, is_judged)
         return self.explained(trace, unit, found)
@@ -144,26 +154,35 @@ class Evaluator:
         results: list[Result] = []
         refused = refusal(trace, self.settings)
         spent = CPU.measure()
-        for index in range(len(trace.turns)):
-            found = []
-            bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
-            for metric in coded if refused is None else ():
-                if score_by_code(metric, bare) is not None:
-                    found.append(metric)
-                spent.count(metric.key)
-            if not found and not self._turn:
-                continue
-            view = turn_view(trace, index)
-            for metric in self._turn:
-                threshold, origin = self._preparation.of(metric)
-                started = time.perf_counter()
-                said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
-                if said is not None:
-                    results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
-                spent.count(metric.key)
-            for metric in found:
-                results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
-                spent.count(metric.key)
+        bare = None
+        try:
+            for index in range(len(trace.turns)):
+                found = []
+                bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
+                if LIMIT.is_over:
+                    raise OverTimeError
+                for metric in coded if refused is None else ():
+                    if score_by_code(metric, bare) is not None:
+                        found.append(metric)
+                    spent.count(metric.key)
+                if not found and not self._turn:
+                    continue
+                view = turn_view(trace, index)
+                for metric in self._turn:
+                    threshold, origin = self._preparation.of(metric)
+                    started = time.perf_counter()
+                    said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
+                    if said is not None:
+                        results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
+                    spent.count(metric.key)
+                for metric in found:
+                    results += [result] if (result := self._judged.without_judge(metric, view)) is not None else []
+                    spent.count(metric.key)
+        except OverTimeError:  # the turns before it keep their results
+            unit = turn_unit(bare or TurnView(trace))
+            done = {result.metric for result in results if result.unit.id == unit.id}
+            for metric in (each for each in (*self._turn, *coded) if each.name not in done):
+                results += self.said_of(metric.key, unit, Unscored(Why.TIMEOUT, LIMIT.reason))
         spent.end(trace.trace_id)
         return results
 
@@ -204,15 +223,12 @@ class Evaluator:
         evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
         return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
 
-    @property
-    def explaining(self) -> frozenset[str]:
-        """The names of the metrics that explain failures."""
-        return frozenset(metric.name for metric in self._explaining)
-
-    def set_aside(self, unit: Unit, reason: str) -> list[Result]:
-        """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
-        finding = Unscored(Why.METRIC_ERROR, reason)
-        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in self._trace])
+    def set_aside(
+        self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
+    ) -> list[Result]:
+        """Returns unscored results of ``metrics``, if not given of all that look at one trace alone."""
+        asked = self._trace if metrics is None else metrics
+        return conclude(unit, [(self._preparation.of(each).origin, Unscored(why, reason), 0.0) for each in asked])
 
     def with_others(
         self, metric: TraceMetric, trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
@@ -225,6 +241,11 @@ class Evaluator:
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
         return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
+
+    @property
+    def explaining(self) -> frozenset[str]:
+        """The names of the metrics that explain failures."""
+        return frozenset(metric.name for metric in self._explaining)
 
     @property
     def read_again(self) -> frozenset[str]:

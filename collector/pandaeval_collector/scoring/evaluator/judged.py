@@ -10,6 +10,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, conclude, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, QuestionPart
@@ -133,6 +134,8 @@ class Judged:
             return results, questions
         metrics = {metric.name: metric for metric in self._of_turns}
         for view in (turn_view(trace, index) for index in range(len(trace.turns))):
+            if LIMIT.is_over:
+                break
             found, asked = self.of_turn(view, suspicious)
             questions += asked
             for result in found:

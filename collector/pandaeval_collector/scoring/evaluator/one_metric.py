@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pandaeval_collector.base.result import Unit, keep_little
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.judge.turns import TurnView
@@ -107,13 +108,19 @@ _ROOTLESS = Unscored(
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
     """Runs a metric; returns its finding, or ``refusal`` in its place if there is one; ``None`` when the metric does
-    not apply. A metric that raises gives ``unscored(metric_error)``."""
+    not apply. A metric that raises gives ``unscored(metric_error)``, one for which there is no time left
+    ``unscored(timeout)``."""
     try:
+        if LIMIT.is_over:
+            raise OverTimeError
+        LIMIT.step(metric.key)
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
         if finding is not None:
             keep_little(finding)
+    except OverTimeError:
+        finding = Unscored(Why.TIMEOUT, LIMIT.reason)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
         texts: Texts | None = getattr(context, "texts", None)
         if not (texts is not None and error is texts.lost):
@@ -128,6 +135,7 @@ T = TypeVar("T")
 def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
     """Calls a function of a metric; returns ``otherwise`` where it raises: a metric's bug must cost its own result, and
     no other's."""
+    LIMIT.step(metric.key)
     try:
         return call(subject)
     except Exception as error:  # noqa: BLE001 - the user's own code may raise anything

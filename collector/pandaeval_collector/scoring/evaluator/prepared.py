@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin
+from pandaeval_collector.base.time_limit import TRACE_SECONDS
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
@@ -84,12 +85,17 @@ class EvaluatorSettings:
     score_fragments: bool = False
     score_rootless: bool = True
     modules: tuple[str, ...] = ()
+    shares_sessions: bool = True
+    """Whether whoever reads a trace has the others of its session. If not, it is read by itself: what is said of it may
+    not rest on which of the others happen to be there. Answers are compared as far as they are."""
     listed_attributes: tuple[str, ...] = ()
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
     learning: bool = False
     """Whether models may be learned from labels of these runs: then the course of each run is counted."""
+    trace_timeout: float = TRACE_SECONDS
+    """How many seconds one trace may take, beside what its bytes take."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
 

@@ -67,8 +67,8 @@ _IDIOM = (
     r"|(?:SHA|ISO|RFC|AES|UTF|ERC|EIP|IEEE|HTTP|CVE)[-_]?\d+"
 )
 IDENTIFIER = re.compile(
-    r"(?<![\w.$€£%&/=+-])(?=[\w#-]*\d)(?=[\w#-]*[A-Za-z#_])(?=#?(?:[_-]?[A-Za-z0-9]){5})"
-    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]+(?:[_-]?[A-Za-z0-9]+)*\b(?![.:/]\d)"
+    r"(?<![\w.$€£%&/=+-])(?=#?(?:[_-]?[A-Za-z0-9]){5})(?=[\w#-]{0,80}\d)(?=[\w#-]{0,80}[A-Za-z#_])"
+    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*\b(?![.:/]\d)"
 )
 """Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
 and words with a number (base64) name nothing of a case."""
@@ -77,7 +77,7 @@ _MONTHS = "January|February|March|April|May|June|July|August|September|October|N
 DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
 TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
 NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
-URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]+@[\w-]+(?:\.\w+)+\b")
+URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]{1,64}@[\w-]+(?:\.\w+)+\b")
 _TRIES = 40
 
 Make = Callable[[str, Random], str]

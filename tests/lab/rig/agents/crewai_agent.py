@@ -1,10 +1,23 @@
-"""CrewAI: a crew of one with native tool calls, a task for each turn."""
+"""CrewAI: a crew of one with native tool calls, a task for each turn, and OpenInference where that is installed."""
+
+from contextlib import suppress
 
 from common import DESK, JOB, MODEL, telemetry
 
 
+def instrument():
+    """Both instrumentations: the one of the framework has no model calls."""
+    with suppress(ImportError):
+        from openinference.instrumentation.crewai import CrewAIInstrumentor
+        from openinference.instrumentation.openai import OpenAIInstrumentor
+
+        CrewAIInstrumentor().instrument(skip_dep_check=True)
+        OpenAIInstrumentor().instrument()
+
+
 def main():
     with telemetry():
+        instrument()
         # Not before: its instrumentations wrap what is imported afterwards, too.
         from crewai import LLM, Agent, Crew, Task
         from crewai.tools import tool

@@ -1,16 +1,19 @@
-// The Vercel AI SDK with its experimental telemetry. The job brings the tools' schemas and their recorded results.
+// The Vercel AI SDK with its experimental telemetry, from release 7 on with @ai-sdk/otel. The job brings the tools' schemas and their recorded results.
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import { defaultResource, detectResources, envDetector } from '@opentelemetry/resources';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import * as ai from 'ai';
 
+const { generateText, jsonSchema, stepCountIs, streamText, tool } = ai;
 const job = JSON.parse(process.env.RIG_JOB);
 const provider = new NodeTracerProvider({
   resource: defaultResource().merge(detectResources({ detectors: [envDetector] })),
   spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter(), { scheduledDelayMillis: 200 })],
 });
 provider.register();
+const integration = await import('@ai-sdk/otel').catch(() => undefined);
+if (integration) ai.registerTelemetry(new integration.OpenTelemetry());
 
 function execute(name, input) {
   const { result, error } = job.results[`${name} ${JSON.stringify(input)}`];
@@ -31,7 +34,7 @@ const settings = {
   tools,
   stopWhen: stepCountIs(20),
   maxRetries: 0,
-  experimental_telemetry: { isEnabled: true, functionId: job.agent, metadata: { sessionId: job.session } },
+  [integration ? 'telemetry' : 'experimental_telemetry']: { isEnabled: true, functionId: job.agent, metadata: { sessionId: job.session } },
 };
 
 async function answer(messages) {

@@ -10,6 +10,8 @@ import pytest
 
 from pandaeval_collector.analysis.rules.grounding import follows
 from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
+from pandaeval_collector.analysis.rules.grounding.evidence import _stands
+from pandaeval_collector.analysis.rules.grounding.values import scan
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC
@@ -458,3 +460,23 @@ def test_a_score_says_when_earlier_traces_may_change_it() -> None:
     assert METRIC.unsettled(run("?", "Start at 8:15."), None)
     assert not METRIC.unsettled(run("?", "Hello."), None)
     assert isinstance(ask(loose), Score)
+
+
+@pytest.mark.parametrize("text", ["Room 53 May be free.", "the 99th of May", "a 75 Mars bar"])
+def test_a_number_that_is_no_day_before_a_months_name_is_no_date(text: str) -> None:
+    assert not any(value.kind == "date" for value in scan(text))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "stands"),
+    [
+        ("11", "111 11", True),
+        ("11", "111 -111 11-1", False),
+        ("-11", "1-11 -11", True),
+        ("$11", "US$111 $11", True),
+        ("1a-1a", "1a-1a-1a 1a-1a", True),
+        ("1" * 200, "1" * 20_000, False),
+    ],
+)
+def test_a_value_stands_in_a_text_where_it_is_no_part_of_a_longer_one(wanted: str, text: str, stands: bool) -> None:
+    assert _stands(wanted, text) is stands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from support.ferry_desk import MS, message, span
 from support.line import RunningLine, as_file
 from support.made_traces import START_NS, MadeTrace
-from support.two_lines import QUIET
+from support.two_lines import QUIET, UNSHARED
 
 
 def trace(number: int, answer: str, *results: str) -> MadeTrace:
@@ -33,6 +34,31 @@ def trace(number: int, answer: str, *results: str) -> MadeTrace:
 FAILED = trace(1, "I could not book it, the harbour's system is down.", "Error: the service is not available")
 CLAIMED = trace(1, "It is booked.", "Error: the service is not available")
 TALK, BOOKED, AGAIN = trace(2, "Let me try again soon."), trace(3, "Booked.", "ok"), trace(4, "Again.", "ok")
+
+
+def scattered(number: int, *, call: str = "w1", told: bool = False, answer: str = "", session: str = "s") -> MadeTrace:
+    """A step of a turn whose steps lost their nesting: a model's request for a tool, its result, or the answer."""
+    trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * MS
+    request = {"role": "assistant", "parts": [{"type": "tool_call", "id": call, "name": "find", "arguments": {"a": 1}}]}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": call, "response": "26 units"}]}
+    asked = json.loads(message("user", "Where are 26 units?"))
+    if told:
+        ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.conversation.id": session}
+        ran |= {"gen_ai.tool.call.id": call, "gen_ai.tool.call.arguments": '{"a": 1}'}
+        ran |= {"gen_ai.tool.call.result": "26 units"}
+        return MadeTrace(trace_id, session, "shop", (span(trace_id, 0, b"", "execute_tool find", start, 50, ran),))
+    said = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": session}
+    said["gen_ai.input.messages"] = json.dumps([*asked, request, result] if answer else asked)
+    said["gen_ai.output.messages"] = message("assistant", answer) if answer else json.dumps([request])
+    if answer:
+        return MadeTrace(trace_id, session, "shop", (span(trace_id, 0, b"", "chat m", start, 90, said),))
+    root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
+    root.attributes.add(key="gen_ai.agent.name").value.string_value = "desk"
+    model = span(trace_id, 1, root.span_id, "chat m", start + MS, 50, said)
+    return MadeTrace(trace_id, session, "shop", (model, root))
+
+
+ASKED, RAN, ANSWERED = scattered(1), scattered(2, told=True), scattered(3, answer="Aker has 26 units.")
 
 
 def response(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
@@ -79,3 +105,47 @@ async def test_what_is_no_recovery(tmp_path: Path, traces: tuple[MadeTrace, ...]
         await line.settle()
         assert response(line, traces[0])["score"] == score
         assert line.standing() == as_file([*traces])
+
+
+async def test_where_the_later_trace_may_be_elsewhere_the_failure_stands(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path, settings=UNSHARED) as line:
+        for each in (FAILED, BOOKED):
+            await line.send(each)
+            await line.wait(QUIET)
+        assert [each["score"] for each in line.of(FAILED, "response")] == [0.4]
+
+
+@pytest.mark.parametrize("order", [*permutations((ASKED, RAN, ANSWERED))])
+async def test_a_call_that_a_later_trace_answers_is_not_left_open(tmp_path: Path, order: tuple[MadeTrace, ...]) -> None:
+    async with RunningLine(tmp_path) as line:
+        for each in order:
+            await line.send(each)
+            await line.wait(QUIET)
+        await line.settle()
+        found = response(line, ASKED)
+        assert (found["score"], found["success"], found["label"]) == (1.0, True, "pass")
+        assert found["metadata"]["continued_by"] == RAN.trace_id.hex()
+        assert found["reason"] == "find was called last; a later trace of the session answers the call"
+        blamed = line.of(ASKED, "blame")
+        assert not blamed or blamed[-1]["metadata"]["taken_back"], "no failure is left to explain"
+        assert line.standing() == as_file([ASKED, RAN, ANSWERED])
+        sessions = [each for each in line.results() if each["metric"] == "agent_reliability"]
+        assert (sessions[-1]["agent"], sessions[-1]["score"]) == ("desk", 1.0), "its last trace has no name"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (ASKED,),
+        (ASKED, scattered(2, call="w2", told=True)),
+        (ASKED, scattered(2, told=True, session="other")),
+        (ASKED, scattered(2)),  # asked for again, and not answered
+    ],
+)
+async def test_a_call_that_nothing_answers_stays_open(tmp_path: Path, later: tuple[MadeTrace, ...]) -> None:
+    async with RunningLine(tmp_path) as line:
+        for each in later:
+            await line.send(each)
+            await line.wait(QUIET)
+        await line.settle()
+        assert response(line, ASKED)["label"] == "dangling_tool_call"

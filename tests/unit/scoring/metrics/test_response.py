@@ -433,3 +433,26 @@ class TestOwningUp:
 
     def test_a_condition_claims_nothing(self) -> None:
         assert told("Once your return is completed, you get the money.", done=False) is Told.NOTHING
+
+
+@pytest.mark.parametrize("error", [None, "InputGuardrailTripwireTriggered"])
+def test_a_run_that_a_guardrail_stopped_did_not_fail(error: str | None) -> None:
+    found = response(run(None, error=error, blocked=("pii", "personal data")))
+    assert isinstance(found, Score)
+    assert (found.value, found.label, found.failed) == (1.0, "blocked", False)
+    assert found.reason == "a guardrail stopped the run on purpose: pii (personal data)"
+    assert found.metadata == {"ending": "blocked", "guardrail": "pii"}
+
+
+def test_a_call_that_was_left_open_is_named_for_later_traces() -> None:
+    def left(id_: str, **arguments: int) -> Any:
+        asked = replace(call("find", **arguments), id=id_, span_id="")
+        model = span("m", Kind.LLM, 5)
+        trace = replace(run(None, asked, ends_in_tool_call=True), spans=(span("root", Kind.AGENT, 0), model))
+        found = response(trace)
+        assert isinstance(found, Score)
+        assert found.label == "dangling_tool_call"
+        return found.metadata["open_call"]
+
+    assert left("w1", a=1) == "find(w1)"
+    assert left("", a=1) == left("", a=1) != left("", a=2)

@@ -108,6 +108,13 @@ def test_a_failure_that_a_later_trace_makes_up_for_counts_half(later: dict[str, 
     assert session_signals(view(own), context())[0]["response"] == 0.1, "nor does the trace itself"
 
 
+def test_a_call_that_a_later_trace_answers_is_no_failure() -> None:
+    left_open = {"response": scored(0.0, open="find(w1)")}
+    answers = {"done": ("find(w1)",)}
+    assert session_signals(view(left_open, answers), context())[0] == {"response": 1.0}
+    assert session_signals(view(answers, left_open), context())[1] == {"response": 0.0}
+
+
 def test_a_failure_that_is_better_than_half_stays() -> None:
     lost = {"response": scored(0.8, lost="book")}
     assert session_signals(view(lost, {"done": ("book",)}), context()) == [{"response": 0.8}, {}]

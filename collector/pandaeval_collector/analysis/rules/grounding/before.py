@@ -188,7 +188,10 @@ def not_captured(trace: Trace) -> str | None:
 
 
 def _is_cut(result: Any) -> bool:
-    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end."""
+    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end; or
+    it holds pages that only the provider can read."""
+    if isinstance(result, list):
+        return any(isinstance(each, dict) and "encrypted_content" in each for each in result)
     if not isinstance(result, str):
         return False
     text = result.strip()

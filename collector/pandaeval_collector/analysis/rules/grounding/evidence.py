@@ -36,6 +36,8 @@ _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
 _WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
 """A letter, a digit or a sign between two is next to a value (``\\0``), which so is part of a longer one."""
+_APART = re.compile(r"(?<![^\W_])[.,:\-/]|[^\w%°.,:\-/]")
+"""Behind such a sign a value may begin; behind any other it is part of a longer one."""
 _LEAST_DIGITS, _LEAST_LETTERS = 3, 5
 _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
@@ -300,6 +302,7 @@ class Known:
     own: dict[str, int] = field(default_factory=dict)
     cut: bool = False
     _seen: set[tuple[Whose, str]] = field(default_factory=set)
+    _forms: dict[tuple[Whose, ...], set[str]] = field(default_factory=dict)
     _chars: int = 0
 
     def add(self, who: Whose, at: int, value: Any) -> None:
@@ -336,6 +339,14 @@ class Known:
             return False
         return any(source.at <= at and _stands(text, source.raw) for source in self.sources for text in wanted)
 
+    def forms(self, *whose: Whose) -> set[str]:
+        """Returns which kinds of values, and forms of identifiers, all the sources of these have."""
+        known = self._forms.get(whose)
+        if known is None:
+            of = (source.content.forms for source in self.sources if source.who in whose)
+            known = self._forms[whose] = set().union(*of)
+        return known
+
     def by(self, at: int) -> Iterator[Content]:
         """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""
         return (source.content for source in reversed(self.sources) if source.at <= at)
@@ -367,7 +378,8 @@ def _stands(wanted: str, text: str) -> bool:
         end = place + len(wanted)
         if _WITHIN.search(f"{text[max(0, place - 2) : place]}\0{text[end : end + 2]}") is None:
             return True
-        place = text.find(wanted, place + 1)
+        apart = _APART.search(text, place)  # else a value is looked for at every digit of a long number
+        place = -1 if apart is None else text.find(wanted, apart.end())
     return False
 
 

@@ -330,7 +330,7 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
             sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
             written.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
-    for source in had.sources:
+    for source in had.sources if any(len(signs) > 1 for signs in written.values()) else ():
         if source.who != "result" or source.at > at:
             continue
         if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):

@@ -127,7 +127,7 @@ def _dates(text: str) -> tuple[float, ...]:
     numbers = [int(each) for each in _DIGITS.findall(text)]
     name = _MONTH_NAME.search(text)
     if name is not None:  # a day, or several: October 12-14, 2026
-        year = numbers.pop() if numbers[-1] > 31 else 0
+        year = numbers.pop() if len(numbers) > 1 and numbers[-1] > 31 else 0
         found = [(year, _MONTH_OF[name[1].casefold()], day) for day in range(numbers[0], numbers[-1] + 1)]
     elif len(numbers) == 2:
         found = [(0, numbers[0], numbers[1])]
@@ -167,7 +167,7 @@ def _times(text: str) -> tuple[float, ...]:
 def _duration(text: str) -> float:
     """Returns the minutes of a duration; 17 h 30 and PT17H30M are 1,050."""
     if text[0] in "Pp":
-        of = {sign: float(number) for number, sign in re.findall(r"(\d+(?:\.\d+)?)([DHMS])", text.upper())}
+        of = {sign: float(number) for number, sign in re.findall(r"(?<!\d)(\d++(?:\.\d++)?+)([DHMS])", text.upper())}
         return of.get("D", 0) * 1440 + of.get("H", 0) * 60 + of.get("M", 0) + of.get("S", 0) / 60
     numbers = [float(each) for each in _DIGITS.findall(text)]
     if len(numbers) > 1:
@@ -292,7 +292,7 @@ _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
+_BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
 _WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""

@@ -54,13 +54,14 @@ def without(signals: Sequence[Mapping[str, float]], name: str) -> list[dict[str,
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
     """Returns the signals of each trace. A tool that failed for good in one trace and worked in a later one is no
-    failure of the session, and counts half."""
+    failure of the session, and counts half; a call that a later one answers is none at all."""
     found = [signals_of(trace, context) for trace in session.traces]
     done: set[str] = set()
     for trace, signals in zip(reversed(session.traces), reversed(found), strict=True):
         response = trace.signals.get("response")
-        if response is not None and response.lost in done:
-            signals.update({name: max(signals[name], MADE_UP_FOR) for name in ENDINGS if name in signals})
+        if response is not None and (response.lost in done or response.open in done):
+            least = 1.0 if response.open else MADE_UP_FOR
+            signals.update({name: max(signals[name], least) for name in ENDINGS if name in signals})
         done.update(trace.done)
     return found
 

@@ -118,6 +118,12 @@ def answered(trace: Trace) -> bool:
     return any(says_something(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
 
 
+def why_not_captured(trace: Trace) -> str:
+    """Returns, for people, why content that is needed may be missing."""
+    lost = (note for note in trace.notes if "cut short" in note or "were dropped" in note)
+    return next(lost, "is content capture switched on?")
+
+
 def says_something(text: str | None) -> bool:
     """Returns whether a text says anything: not an empty one, one of punctuation alone (letters, digits and pictographs
     count), a control token or the bare opening of an answer that never comes. Such texts make some judges answer "all

@@ -162,8 +162,8 @@ def efficiency_limit(trace: Trace) -> Limit:
 
 def _acts(trace: Trace, call: ToolCall) -> bool:
     """Returns whether a call was to change something, by its definition or its name."""
-    read_only = next((tool.read_only for tool in trace.tools if tool.name == call.name), None)
-    if read_only is not None:
-        return not read_only
+    tool = trace.definition(call)
+    if tool is not None and tool.read_only is not None:
+        return not tool.read_only
     verb = _FIRST_WORD.search(_SEGMENT.split(call.name)[-1])
     return verb is not None and verb[0].casefold() in _ACTS

@@ -34,6 +34,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     said_before,
     undetermined,
     user_input,
+    why_not_captured,
 )
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -144,7 +145,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
         return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
     numbers = _judged(trace)
     if not numbers:
-        return Unscored(Why.NO_CONTENT, "the arguments of no call were captured (is content capture switched on?)")
+        return Unscored(Why.NO_CONTENT, f"the arguments of no call were captured ({why_not_captured(trace)})")
     if all(refused(trace.tool_calls[number - 1]) for number in numbers):
         return _score(trace, user_input(trace), dict.fromkeys(numbers), "")
     return None
@@ -177,7 +178,7 @@ def _known(trace: Trace, call: ToolCall) -> bool:
     if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
         return False
     if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
-        schema = next((tool.parameters for tool in trace.tools if tool.name == call.name), None)
+        schema = tool.parameters if (tool := trace.definition(call)) is not None else None
         return not (isinstance(schema, Mapping) and schema.get("required"))
     return call.has_arguments
 

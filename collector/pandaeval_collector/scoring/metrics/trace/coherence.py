@@ -35,6 +35,7 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_collector.scoring.metric import APPLIES, Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
 MOST_BEFORE = 1000
@@ -94,7 +95,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = pairs(trace)
     if not found:
         captured = [turn for turn in trace.turns if turn.assistant is not None]
-        if trace.error is not None or trace.ends_in_tool_call:
+        if trace.error is not None or trace.blocked or trace.ends_in_tool_call:
             return None  # there is no answer, and ``response`` says so
         if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
             return _silent("message or answer names no subject by itself: a yes, an id, a value")
@@ -103,7 +104,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         if any(turn.user == "" for turn in captured):
             assumed = {"note": "the input is empty", "coherence_gap": 0.0}
             return Assumed("the input is empty; coherence is assumed", assumed)
-        return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
+        return Unscored(Why.NO_CONTENT, f"no text of input and answer was captured ({why_not_captured(trace)})")
     lacks: list[str] = []
     """Why a pair cannot be scored, "" if it can."""
     for pair in found:

@@ -2,7 +2,8 @@
 
 1 if it did, else 0 with a label: ``error`` (the run ended with an error), ``empty_answer`` (silence, or punctuation
 alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like instead of an answer),
-``dangling_tool_call`` (the last thing was a tool call that nothing answered), ``unrecovered_tool_error`` (the last call
+``dangling_tool_call`` (the last thing was a tool call that nothing answered, nor one of the next three traces of the
+session: there the run goes on, and a revision tells, ``continued_by``), ``unrecovered_tool_error`` (the last call
 that was to change something, or all there were, failed and nothing made up for it; 0.4 where the answer owns up to
 it: honest, and still not done), ``false_success`` (that, and the answer says that it was done; critical). Where the
 answer owns up to it and asks how to go on, the agent handed over, or one of the next three traces of the session made
@@ -13,6 +14,8 @@ a claim is false success only where it is about the call that failed: not an off
 work that was done. It does not judge whether the answer is right, and takes no refusal for a failure. What was not
 captured is no silence: then nothing is said.
 
+A run that a guardrail stopped on purpose passes; its label is ``blocked``, and the reason names the guardrail.
+
 Ours: a run that crashed or stayed silent has nothing that the other metrics could find fault with.
 """
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from enum import StrEnum
 
 from pandaeval_collector.analysis.rules._canonical import answered
@@ -32,6 +36,7 @@ from pandaeval_collector.analysis.rules.response_recovery import (
     changed_by,
     claims_in,
     lost_at,
+    name_of,
     told,
     was_to_change,
     wrong_calls,
@@ -47,6 +52,8 @@ HONEST = 0.4
 """The score of a run that did not do what it was to do, and says so."""
 ASKS_ON = 0.5
 """The score of one that says so and asks the user how to go on, or hands over: the work may still be done."""
+BLOCKED = "blocked"
+"""The label of a run that a guardrail stopped: it did what it is there for."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
@@ -84,6 +91,10 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Finding | None:
         return Unscored(Why.INCOMPLETE_TRACE, "the root span was not seen to end")
     turn = trace.turns[-1] if trace.turns else None
     answer = trace.output if turn is None else turn.assistant
+    if trace.blocked is not None:
+        guardrail, why = trace.blocked
+        reason = f"a guardrail stopped the run on purpose: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
+        return Score(1.0, reason, {"ending": BLOCKED, "guardrail": guardrail}, label=BLOCKED)
     if trace.error is not None:
         return _crashed(trace, trace.error)
     if answer is None and turn is None and not trace.tool_calls:
@@ -183,13 +194,9 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return _lost(trace, None) or Unscored(
             Why.INSUFFICIENT_EVIDENCE, "the run ended with the result of a tool; no answer to it was captured"
         )
-    return _bad(
-        0.0,
-        f"{last.name} was called last, and nothing answered the call",
-        Ending.DANGLING_TOOL_CALL,
-        tool=last.name,
-        span_ids=(last.span_id,),
-    )
+    reason = f"{last.name} was called last, and nothing answered the call"
+    bad = _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=last.name, span_ids=(last.span_id,))
+    return replace(bad, metadata={**bad.metadata, "open_call": name_of(last)})
 
 
 def _ended_by_call(trace: Trace) -> Finding | None:

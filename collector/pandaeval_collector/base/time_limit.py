@@ -1,0 +1,102 @@
+"""Ends what is done for one trace when it takes too long: it may cost its own results, and nobody's time.
+
+A timer of the system interrupts the thread between two instructions of Python. Within one call into C (a search of
+``re``, say) it does so only where that looks for signals: what does not is left to whoever can kill the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+SECONDS_PER_BYTE = 2e-6
+"""What a trace may take longer for each byte of its spans: fifty times what that takes on a free core."""
+TRACE_SECONDS = 20.0
+"""What it may take besides, where nobody says otherwise."""
+T = TypeVar("T")
+
+
+class OverTimeError(BaseException):
+    """What is done for a trace takes too long. No ``Exception``: whoever passes over what metrics and dialects raise
+    must not go on with the trace."""
+
+    def __str__(self) -> str:
+        return LIMIT.reason
+
+
+class TimeLimit:
+    """Limits one call at a time: on the main thread, and on others once :meth:`listen` was called. Elsewhere, and where
+    the system has no such timer, nothing is limited."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        """What the last limited call took too long over; ``""`` if it did not."""
+        self.on_step: Callable[[str], None] | None = None
+        """Is told of each step."""
+        self._step, self._thread = "", 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the call that is under way has used up its time, and should come to its end."""
+        return bool(self._thread and self.reason)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left to the call that is under way."""
+        return signal.getitimer(signal.ITIMER_REAL)[0] if self._thread else math.inf
+
+    def listen(self) -> None:
+        """Hears the timer from now on, for calls on all threads. On the main thread."""
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._end)
+
+    def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
+        """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
+        with what it has by then, again after as many."""
+        self.reason = ""
+        if not hasattr(signal, "setitimer"):
+            return work(*arguments)
+        handler = None
+        if signal.getsignal(signal.SIGALRM) != self._end:
+            if threading.current_thread() is not threading.main_thread():
+                return work(*arguments)
+            handler = signal.signal(signal.SIGALRM, self._end)
+        self._step, self._thread, since = "", threading.get_ident(), time.monotonic()
+        others, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), max(seconds, 1.0))
+        try:
+            return work(*arguments)
+        finally:
+            self._thread = 0
+            signal.setitimer(signal.ITIMER_REAL, others and max(others - time.monotonic() + since, 1e-3), again)
+            if handler is not None:
+                signal.signal(signal.SIGALRM, handler)
+
+    def step(self, name: str) -> None:
+        """Notes what is done next."""
+        self._step = name
+        if self.on_step is not None:
+            # What is sent must not break off.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            try:
+                self.on_step(name)
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+
+    def _end(self, *_: object) -> None:
+        thread = self._thread
+        if not thread:
+            return
+        step = self._step or "reading it"
+        self.reason = self.reason or f"the trace took too long (line.trace_timeout): {step} was under way"
+        if thread == threading.get_ident():
+            raise OverTimeError
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OverTimeError))
+
+
+LIMIT = TimeLimit()
+"""The limit of this process."""

@@ -1,0 +1,82 @@
+"""Tells the calls that an editor or a framework makes for itself beside the user's conversation: titles, summaries of
+the conversation or of tool calls, tags, follow-up questions, and what kind of message a user's is.
+
+They are told by their instructions, which name what they are about, and by their place: a model call without tools. A
+summary or a classification may be an agent's own work, so that they also need a session, and classifications an editor
+or a name that says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pandaeval_otel.model import Kind, Message, Span
+
+_READ = 600
+"""Characters of the instructions that are read."""
+_TALK = r"(?:chats?|chatbots?|conversations?|requests?|threads?|sessions?|dialog(?:ue)?s?|discussion|messages?)\b"
+_MADE = r"\b(?:generat|craft|writ|creat|provid|suggest|produc|extract|com|need|respond|giv|return)\w*\b[^.\n]{0,80}\b"
+_KINDS = (
+    (
+        "title",
+        rf"\btitle generator\b|\bnew conversation topic\b|\b(?:conversation|chat|session|thread) titles?\b"
+        rf"|{_MADE}titles?\b[^.]{{0,30}}\b(?:for|based|(?:summari[sz]|captur|describ)\w+)\b[^.]{{0,60}}\b(?:{_TALK}|topic\b)",
+    ),
+    ("tags", rf"\bbroad tags\b|{_MADE}tags\b[^.]{{0,80}}\b(?:chat|conversation)"),
+    ("follow_up", r"\bfollow-?up (?:questions?|prompts?|suggestions?)\b[^.]{0,120}\b(?:user|chat|conversation)"),
+    (
+        "summary",
+        r"\bsummar(?:y|i[sz]e|i[sz]ing|i[sz]ation)\b[^.]{0,60}\b(?:the|this|our|these|previous|prior)\s+(?:\w+\s+){0,2}"
+        r"(?:conversation|chat|tool calls?|thread|session|dialogue|(?:message|chat) history)\b",
+    ),
+    (
+        "classification",
+        r"\b(?:classif(?:y|ies|ying)|categori[sz]e)\b[^.]{0,80}\b(?:message|request|prompt|query|question|intent|input)\b"
+        r"|\bwho should speak next\b|\bnext speaker\b",
+    ),
+)
+_OF_UTILITY = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS)
+_TEMPLATE = re.compile(r"###? Task|\b(?:following|below)\b|\byour task is\b|\{", re.IGNORECASE)
+_EDITOR = re.compile(
+    r"copilot|vscode|claude[._-]?code|gemini[._-]?cli|opencode|cursor|codex|cline|webui|librechat|zed\b", re.IGNORECASE
+)
+_NAMED = re.compile(r"title|summar|classif|categor|intent|next.?speaker|follow.?up|tagger", re.IGNORECASE)
+_NEEDS_SESSION = ("summary", "classification")
+
+
+def utility_of(span: Span, *, in_session: bool) -> str:
+    """Returns what a model call is for, if it is no part of the conversation itself; else ``""``."""
+    if span.kind is not Kind.LLM or span.tools or any(message.tool_requests for message in span.output or ()):
+        return ""
+    given = span.input or ()
+    instructions = span.system or next((message.text for message in given if message.role == "system"), "")
+    kind = _kind(instructions[:_READ])
+    if not kind:
+        kind = _of_template(given)
+    is_named = _EDITOR.search(f"{span.scope} {span.service}") or _NAMED.search(span.agent_name)
+    if kind == "classification" and is_named is None:
+        return ""
+    return "" if kind in _NEEDS_SESSION and not in_session else kind
+
+
+def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
+    """Returns the model calls that are part of the conversation; all, where none is."""
+    if len(calls) < 2:
+        return calls
+    return [call for call in calls if not utility_of(call, in_session=True)] or calls
+
+
+def _of_template(given: tuple[Message, ...]) -> str:
+    """Returns the same of a call whose last message is a framework's template rather than a user's words."""
+    last = given[-1] if given else None
+    if last is None or last.role != "user":
+        return ""
+    text = last.text[:_READ]
+    return _kind(text) if _TEMPLATE.search(text) is not None else ""
+
+
+@lru_cache(1024)
+def _kind(text: str) -> str:
+    return next((kind for kind, pattern in _OF_UTILITY if pattern.search(text) is not None), "")

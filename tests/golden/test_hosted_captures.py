@@ -1,0 +1,100 @@
+"""Tools that the provider runs: their calls are read with what the telemetry tells of them, the words beside them are
+the answer, and nothing of it counts as a call that nobody answered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.sections import SAID, said_on_the_way, thoughts
+from pandaeval_collector.scoring.metrics.trace.grounding import METRIC as GROUNDING
+from pandaeval_collector.scoring.metrics.trace.response import response
+from pandaeval_otel.model import ToolCall, Trace
+from tests.golden.test_grounding_captures import CONTEXT, traces
+from tests.lab.rig.scenarios import HOSTED
+from tests.support.script import Exchange, Reply, Served
+
+FOLDER = Path(__file__).parent / "hosted"
+CAPTURES = sorted(FOLDER.glob("*/*.otlp.jsonl"))
+NO_PAGES = {"hosted_openai_agents_openinference", "hosted_openai_agents_genai", "hosted_pydantic_ai"}
+"""OpenAI's searches tell the query, but no page."""
+NO_RESULTS = {"hosted_vercel_ai"}
+"""Calls alone are told, some of them without arguments."""
+
+
+def read(path: Path) -> list[tuple[Exchange, Trace]]:
+    """Each exchange of a capture's session with the trace of it."""
+    found = sorted(traces(path), key=lambda trace: trace.start_ns)
+    exchanges = HOSTED[path.name.partition(".")[0]].dialogue.exchanges
+    return list(zip(exchanges, found, strict=True))
+
+
+def replies(exchange: Exchange) -> list[Reply]:
+    return [reply for reply in exchange.replies if isinstance(reply, Reply)]
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
+def test_answers_and_calls_are_read(path: Path) -> None:
+    for exchange, trace in read(path):
+        assert (trace.input, trace.output) == (exchange.user, replies(exchange)[-1].text)
+        made = [each for reply in replies(exchange) for each in (*reply.served, *reply.calls)]
+        assert len(trace.tool_calls) == len(made)
+        for call, due in zip(trace.tool_calls, made, strict=True):
+            if isinstance(due, Served):
+                _check(path.parent.name, call, due)
+            else:
+                assert (call.name, call.arguments) == (due.name, due.arguments)
+                assert call.has_result
+
+
+def _check(name: str, call: ToolCall, due: Served) -> None:
+    if due.kind == "mcp":
+        assert "find_race" in f"{call.name} {call.arguments}"
+    if name in NO_RESULTS or (due.kind == "search" and (name in NO_PAGES or "langchain" in name)):
+        assert not call.has_result
+        return
+    said = json.dumps([call.name, call.arguments])
+    assert all(json.dumps(value) in said for value in due.arguments.values())
+    assert call.has_result
+    assert call.error == (due.error or None)
+    assert (due.error or due.result.strip()) in json.dumps(call.result)
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}")
+def test_nothing_fails_but_the_call_that_failed(path: Path) -> None:
+    for exchange, trace in read(path):
+        ended, grounded = response(trace), GROUNDING.evaluate(trace, CONTEXT)
+        assert isinstance(ended, Score)
+        fails = any(each.error for reply in replies(exchange) for each in reply.served) and "vercel" not in str(path)
+        assert (ended.value, ended.label) == ((0.4, "unrecovered_tool_error") if fails else (1.0, None))
+        assert not (isinstance(grounded, Score) and grounded.failed)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in CAPTURES if path.name.startswith("search_and_code") and path.parent.name not in NO_RESULTS],
+    ids=lambda path: path.parent.name,
+)
+def test_what_is_said_between_calls_stands_between_them(path: Path) -> None:
+    exchange, trace = read(path)[-1]
+    words = replies(exchange)[0].text
+    assert said_on_the_way(trace) == (words,)
+    said = next(time for time, what, text in thoughts(trace) if (what, text) == (SAID, words))
+    search, catalogue = trace.tool_calls
+    assert search.start_ns < said <= catalogue.start_ns
+    for _, earlier in read(path)[:-1]:
+        assert said_on_the_way(earlier) == ()
+
+
+def test_a_value_on_a_page_that_the_provider_alone_can_read_is_not_made_up() -> None:
+    """Anthropic's search results are a title, and a page in cipher."""
+    trace = read(FOLDER / "hosted_anthropic_genai" / "search_streamed.otlp.jsonl")[0][1]
+    answer = "The boat Aker won the ferry race on 15 July 2026."
+    said = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))
+    finding = GROUNDING.evaluate(said, CONTEXT)
+    assert isinstance(finding, Unscored)
+    assert "captured in part" in finding.reason

@@ -1,0 +1,105 @@
+"""A start on a full disk waits, says why, and goes on when there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.app.collector import Collector
+from pandaeval_collector.config import Config
+from support.collector import CollectorProcess
+from support.disk import failing_disk
+from support.ports import free_ports
+
+
+def _readiness(port: int) -> tuple[int, dict[str, Any]] | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        with refused as answer:
+            return answer.code, json.load(answer)
+    except OSError:
+        return None
+
+
+def _config(data: Path) -> tuple[Config, int]:
+    grpc, http, health = free_ports(3)
+    server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}", "health": f"127.0.0.1:{health}"}
+    return Config.model_validate({"server": server, "store": {"path": str(data)}}), health
+
+
+async def test_a_start_waits_for_room_and_then_opens_its_doors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    failures = failing_disk(monkeypatch, full)
+    failures["COMMIT"] = 1_000_000
+    config, health = _config(tmp_path / "data")
+    collector = Collector(config, {})
+    starting = asyncio.create_task(collector.start())
+    said = None
+    while not (said and "reason" in said[1]):
+        assert not starting.done()
+        await asyncio.sleep(0.05)
+        said = await asyncio.to_thread(_readiness, health)
+    assert said[0] == 503
+    assert said[1]["reason"] == f"the disk of {tmp_path / 'data'} is full: database or disk is full"
+    failures.clear()
+    await asyncio.wait_for(starting, 120)
+    assert await asyncio.to_thread(_readiness, health) == (200, dict.fromkeys(said[1].keys() - {"reason"}, True))
+    await collector.stop()
+
+
+async def test_another_failure_of_the_disk_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_disk(monkeypatch)["COMMIT"] = 1_000_000
+    with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+        await Collector(_config(tmp_path / "data")[0], {}).start()
+
+
+@contextlib.contextmanager
+def _small_disk(place: Path, size: str) -> Iterator[Path]:
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.slow
+def test_a_real_disk_that_is_full(tmp_path: Path) -> None:
+    with _small_disk(tmp_path / "disk", "16m") as disk, CollectorProcess(disk / "data") as collector:
+        for known in (False, True):  # a store is made on it, and then opened
+            filler = disk / "filler"
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+            collector.launch()
+            collector.until(
+                lambda: (_readiness(collector.health_port) or (0, {}))[1].get("reason", "") != "", "waiting"
+            )
+            said = _readiness(collector.health_port)
+            assert said is not None
+            assert "is full" in said[1]["reason"], known
+            assert collector.stop() == 0, "it can be stopped while it waits"
+            collector.launch()
+            collector.until(lambda: _readiness(collector.health_port) is not None, "waiting again")
+            filler.unlink()
+            collector.until(collector.ready, "ready")
+            assert collector.stop() == 0

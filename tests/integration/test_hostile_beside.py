@@ -1,0 +1,110 @@
+"""Traces over which a metric takes very long, beside ordinary traffic: each costs its own results, nobody's time."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from support.collector import CollectorProcess
+from support.made_traces import Composer, MadeTrace
+from support.senders import Door, GrpcDoor, HttpDoor
+
+SLOW = '''
+from __future__ import annotations
+
+import re
+import time
+
+from pandaeval_collector import Finding, Metric, Score, TraceContext
+from pandaeval_otel import Trace
+
+BLANKS = re.compile(r"\\s*x")
+
+
+def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    """Takes for ever on three kinds of runs: in Python, asleep, and in C."""
+    while trace.agent == "spins":
+        pass
+    if trace.agent == "sleeps":
+        time.sleep(3600)
+    if trace.agent == "pumps":
+        BLANKS.search(" " * 2_000_000)
+    return Score(1.0, "not hostile")
+
+
+METRIC = Metric(level="trace", name="very_slow", kind="code", version="1", threshold=0.5, question="Is it slow?",
+                needs="nothing", evaluate=_evaluate)
+'''
+LIMITS = {"PANDAEVAL_LINE__TIMEOUT": "12s", "PANDAEVAL_LINE__TRACE_TIMEOUT": "2s"}
+DONE_S = 280.0
+pytestmark = pytest.mark.timeout(400)
+
+
+def _hostile(agent: str, traces: Sequence[MadeTrace]) -> list[MadeTrace]:
+    """The same traces of an agent over which the metric takes for ever."""
+    for trace in traces:
+        for span in trace.spans:
+            _set(span, "gen_ai.agent.name", agent)
+    return [*traces]
+
+
+def _set(span: Span, key: str, value: str) -> None:
+    for pair in span.attributes:
+        if pair.key == key:
+            pair.value.string_value = value
+            return
+    span.attributes.add(key=key).value.string_value = value
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", ["spins", "sleeps", "pumps"])
+def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: int, tmp_path: Path) -> None:
+    module = tmp_path / "slow_metric.py"
+    module.write_text(SLOW)
+    composer = Composer(5)
+    hostile = _hostile(agent, [composer.trace(4) for _ in range(times)])
+    before, after = ([composer.trace(4) for _ in range(20)] for _ in range(2))
+    settings = {**LIMITS, "PANDAEVAL_METRICS__MODULES": f"[{module}]"}
+    with CollectorProcess(tmp_path, settings, own_children=True).start() as collector:
+        assert collector.process is not None
+        front = collector.process.pid
+        grpc, http = GrpcDoor(collector.grpc), HttpDoor(collector.http)
+        for trace in (*before[:10], *hostile, *before[10:]):
+            _send(collector, grpc, trace)
+        collector.until(lambda: bool(_of(collector, hostile)), "set aside", DONE_S)
+        for trace in after:
+            _send(collector, http, trace)
+            assert urllib.request.urlopen(f"{collector.http}/api/v1/overview", timeout=60).status == 200
+            assert collector.ready()
+        collector.until(lambda: len(_of(collector, after)) == len(after) and collector.at_rest(), "at rest", DONE_S)
+        assert collector.running()
+        assert collector.process.pid == front
+        assert collector.gauge("accounting_residual") == 0
+        results = collector.results()
+        grpc.close()
+        http.close()
+        assert collector.stop() == 0
+    for trace in (*before, *after):
+        found = {each["metric"]: each for each in results if each["trace_id"] == trace.trace_id.hex()}
+        assert found["very_slow"]["outcome"] == "scored"
+        assert "took too long" not in str(found)
+    for trace in hostile:
+        found = {each["metric"]: each for each in results if each["trace_id"] == trace.trace_id.hex()}
+        assert (found["very_slow"]["outcome"], found["very_slow"]["why"]) == ("unscored", "timeout")
+        assert "trace.very_slow" in found["very_slow"]["reason"]
+        if agent != "pumps":  # what had ended by then keeps its results
+            assert found["tool_loop"]["why"] != "timeout"
+
+
+def _send(collector: CollectorProcess, door: Door, trace: MadeTrace) -> None:
+    """Sends a trace as an SDK does: again, where the machine has too much to do to answer."""
+    collector.until(lambda: door.send(trace.request()).acknowledged, "answering")
+
+
+def _of(collector: CollectorProcess, traces: Sequence[MadeTrace]) -> set[str]:
+    """The ids of those that have results."""
+    return {each["trace_id"] for each in collector.results()} & {trace.trace_id.hex() for trace in traces}

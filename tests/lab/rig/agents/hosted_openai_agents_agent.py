@@ -1,0 +1,76 @@
+"""The OpenAI Agents SDK with OpenAI's own tools beside one of the desk's. ``RIG_INSTRUMENTATION``: genai,
+openinference."""
+
+import asyncio
+import os
+
+from agents import (
+    Agent,
+    CodeInterpreterTool,
+    FileSearchTool,
+    HostedMCPTool,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    WebSearchTool,
+    function_tool,
+    set_default_openai_client,
+)
+from agents.tracing import set_trace_processors
+from common import DESK, JOB, MODEL, telemetry
+from openai import AsyncOpenAI
+
+TOOLS = [
+    WebSearchTool(),
+    CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}}),
+    FileSearchTool(["vs_rules"], include_search_results=True),
+    HostedMCPTool(
+        {
+            "type": "mcp",
+            "server_label": "sports",
+            "server_url": "https://races.example/mcp",
+            "require_approval": "never",
+        }
+    ),
+    *(function_tool(tool) for tool in DESK.tools if tool.__name__ == "search_catalogue"),
+]
+
+
+def instrument():
+    """Switch on the instrumentation that the environment names."""
+    match os.environ["RIG_INSTRUMENTATION"]:
+        case "genai":
+            from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
+            from opentelemetry.instrumentation.genai.openai_agents import OpenAIAgentsInstrumentor
+
+            OpenAIAgentsInstrumentor().instrument(disable_openai_trace_export=True)
+            OpenAIInstrumentor().instrument()
+        case "openinference":
+            from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
+
+            OpenAIAgentsInstrumentor().instrument()
+
+
+async def converse():
+    agent = Agent(name=DESK.agent, instructions=DESK.instructions, model=MODEL, tools=TOOLS)
+    session = SQLiteSession(JOB["session"])
+    config = RunConfig(group_id=JOB["session"], workflow_name=DESK.service)
+    for text in JOB["turns"]:
+        if JOB["streamed"]:
+            result = Runner.run_streamed(agent, text, session=session, run_config=config)
+            async for _ in result.stream_events():
+                pass
+        else:
+            result = await Runner.run(agent, text, session=session, run_config=config)
+        print(result.final_output)
+
+
+def main():
+    set_trace_processors([])  # the SDK's own upload off
+    with telemetry():
+        instrument()
+        set_default_openai_client(AsyncOpenAI(base_url=JOB["base_url"], api_key="none"), use_for_tracing=False)
+        asyncio.run(converse())
+
+
+main()

@@ -1,0 +1,116 @@
+"""Tools that the provider runs, within a run: the words beside a call are the answer, its result is its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pandaeval_otel.model import Message, Text, ToolRequest, ToolResponse, Trace, Trigger
+from pandaeval_otel.model.raw import RawSpan
+from pandaeval_otel.normal.evidence import Evidence
+from pandaeval_otel.normal.speech import answered, unfolded
+from pandaeval_otel.normal.trace import Closing, build_trace
+from tests.support.builders import says
+
+WON, LOOK = "Aker won.", "I will look that up."
+HOSTED = ToolRequest("web_search", {"query": "race"}, "s1", hosted=True)
+PAGES = ToolResponse(["Aker wins"], "s1")
+OWN = ToolRequest("book", {}, "c1")
+QUESTION = [{"role": "user", "parts": [{"type": "text", "content": "Who won?"}]}]
+
+
+def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
+    """A run of one model call that answers with these parts."""
+    said = [{"role": "assistant", "parts": [*parts], "finish_reason": finish_reason}]
+    told = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(QUESTION),
+        "gen_ai.output.messages": json.dumps(said),
+    }
+    agent = RawSpan(
+        "a" * 32,
+        "1" * 16,
+        "",
+        "invoke_agent",
+        start_ns=10,
+        end_ns=90,
+        attributes={"gen_ai.operation.name": "invoke_agent"},
+    )
+    model = RawSpan("a" * 32, "2" * 16, "1" * 16, "chat", start_ns=20, end_ns=80, attributes=told)
+    trace = build_trace(Evidence((agent, model), (), "0" * 32), Closing(Trigger.FILE))
+    assert trace is not None
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((HOSTED, Text(WON)), WON),
+        ((Text(WON), HOSTED), WON),  # some put the words first
+        ((HOSTED, PAGES, Text(WON)), WON),
+        ((Text(LOOK), HOSTED, PAGES, Text(WON)), WON),
+    ],
+)
+def test_words_beside_a_call_of_the_provider_are_the_answer(parts: Any, text: str) -> None:
+    said = answered(unfolded((says(*parts),)))
+    assert (said.text, said.pending) == (text, False)
+
+
+@pytest.mark.parametrize("parts", [(HOSTED, PAGES, Text(LOOK), OWN), (HOSTED, Text(LOOK), OWN), (HOSTED, OWN)])
+def test_a_call_of_the_application_is_still_waited_for(parts: Any) -> None:
+    assert answered(unfolded((says(*parts),))).pending
+
+
+@pytest.mark.parametrize("parts", [(HOSTED,), (HOSTED, PAGES)])
+def test_without_words_nothing_is_known_of_the_answer(parts: Any) -> None:
+    said = answered(unfolded((says(*parts),)))
+    assert (said.text, said.pending) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "finish_reason", "pending"),
+    [
+        ((OWN, Text(WON)), "stop", False),
+        ((OWN, Text(WON)), "end_turn", False),
+        ((OWN, Text(WON)), "tool_call", True),
+        ((OWN, Text(WON)), "", True),
+        ((Text(LOOK), OWN), "stop", True),
+        ((OWN, Text(" ")), "stop", True),
+    ],
+)
+def test_an_answer_that_ended_behind_a_call_waits_for_nobody(parts: Any, finish_reason: str, pending: bool) -> None:
+    assert answered(unfolded((Message("assistant", parts, finish_reason),))).pending is pending
+
+
+def test_each_row_of_calls_results_and_words_is_a_message() -> None:
+    parts = (Text(LOOK), HOSTED, PAGES, Text("Once more."), HOSTED, PAGES, Text(WON))
+    found = unfolded((Message("assistant", parts, "stop"),))
+    assert [(message.role, len(message.parts), message.finish_reason) for message in found] == [
+        ("assistant", 2, ""),
+        ("tool", 1, ""),
+        ("assistant", 2, ""),
+        ("tool", 1, ""),
+        ("assistant", 1, "stop"),
+    ]
+    plain = (says(LOOK, OWN),)
+    assert unfolded(plain) is plain
+
+
+def test_the_result_in_the_same_answer_is_the_calls() -> None:
+    call = {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {"query": "race"}}
+    result = {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {"results": ["Aker wins"]}}
+    again = {**call, "id": "s2", "server_tool_call": {"query": "second"}}
+    trace = run(call, result, {"type": "text", "content": LOOK}, again, {"type": "text", "content": WON})
+    first, second = trace.tool_calls
+    assert (trace.output, trace.ends_in_tool_call) == (WON, False)
+    assert (first.arguments, first.result) == ({"query": "race"}, ["Aker wins"])
+    assert (second.arguments, second.has_result) == ({"query": "second"}, False)
+    assert 20 <= first.start_ns < second.start_ns < 80
+
+
+def test_a_result_that_tells_of_a_failure_is_one() -> None:
+    item = {"type": "mcp_call", "id": "mcp_1", "name": "find_race", "arguments": "{}", "error": "office closed"}
+    trace = run(item, {"type": "text", "content": "I cannot say."})
+    assert [(call.error, call.result) for call in trace.tool_calls] == [("office closed", "office closed")]

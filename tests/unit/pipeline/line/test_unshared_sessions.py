@@ -1,0 +1,58 @@
+"""Where several collectors share traces and not their sessions, each of them says the same of a trace, whichever others
+of its session it has."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from support.ferry_desk import FIRST, INVENTED, INVENTS, REPEATS, SECOND, grounding
+from support.line import RunningLine
+from support.made_traces import Composer, MadeTrace
+from support.two_lines import QUIET, UNSHARED
+
+_ACROSS = "loop_detection"
+"""It does nothing but compare traces, and says which."""
+_COMPOSER = Composer(35)
+MANY = [_COMPOSER.trace() for _ in range(60)]
+Ids = dict[tuple[str, str, str], set[str]]
+
+
+@pytest.mark.parametrize(
+    "traces", [pytest.param([FIRST, SECOND, REPEATS, INVENTS], id="values"), pytest.param(MANY, id="many")]
+)
+async def test_one_that_has_half_of_a_session_says_what_one_says_that_has_all(
+    tmp_path: Path, traces: Sequence[MadeTrace]
+) -> None:
+    whole, half = await _said(tmp_path / "all", traces), await _said(tmp_path / "half", traces[1::2])
+    assert {trace_id for trace_id, *_ in half} == {each.trace_id.hex() for each in traces[1::2]}
+    assert all(len(ids) == 1 for ids in whole.values())
+    assert half.items() <= whole.items()
+
+
+async def test_what_was_made_up_is_told_unless_it_may_stand_in_a_trace_elsewhere(tmp_path: Path) -> None:
+    async with RunningLine(tmp_path, settings=UNSHARED) as line:
+        for each in (FIRST, INVENTS):
+            await line.send(each)
+        await line.wait(QUIET)
+        [found] = line.of(INVENTS, "grounding")
+        assert (found["outcome"], found["why"]) == ("unscored", "insufficient_evidence")
+        assert INVENTED in found["reason"]
+        assert grounding(line, FIRST)["score"] == 1.0
+
+
+async def _said(folder: Path, traces: Sequence[MadeTrace]) -> Ids:
+    """The ids of all results, by trace, span and metric; the traces come one after the other."""
+    found: Ids = defaultdict(set)
+    async with RunningLine(folder, settings=UNSHARED) as line:
+        for each in traces:
+            await line.send(each)
+            await line.wait(QUIET)
+        await line.settle()
+        for result in line.results():
+            if result["metric"] != _ACROSS:
+                found[result["trace_id"], result["span_id"], f"{result['level']}.{result['metric']}"].add(result["id"])
+    return dict(found)

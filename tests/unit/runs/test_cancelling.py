@@ -1,0 +1,90 @@
+"""A run that is cancelled ends at any moment; one that is retried right after is another attempt, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.runtime import calls
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.runs import RunRow
+from support.line import RunningLine
+from support.made_traces import Composer
+
+TRACES = 24
+
+
+async def _until(runs: Runs, run: RunRow, holds: Callable[[RunRow], object]) -> RunRow:
+    for _ in range(3000):
+        now = runs.store.runs.find(run.id)
+        assert now is not None
+        if holds(now):
+            return now
+        await asyncio.sleep(0.02)
+    raise AssertionError(now)
+
+
+def test_an_attempt_that_was_cancelled_ends_no_later_one(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    run, _ = store.runs.create(RunSpec(("trace.tool_loop",)).to_json()).result()
+    store.runs.plan(run.no, [(1, 0)], run.upto, False).result()
+    first = store.runs.begin(run.no).result()
+    assert first == store.runs.begin(run.no).result(), "a restart goes on with the attempt"
+    assert store.runs.cancel(run.id).result()
+    assert store.runs.begin(run.no).result() is None
+    assert store.runs.retry(run.id).result()
+    assert not store.runs.end(run.no, first).result()
+    second = store.runs.begin(run.no).result()
+    assert second is not None
+    assert second != first
+    assert not store.runs.end(run.no, first).result()
+    assert store.runs.end(run.no, second).result()
+    store.close()
+
+
+@pytest.mark.parametrize("retried", [False, True])
+async def test_a_cancel_while_the_process_starts_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retried: bool
+) -> None:
+    starting, begun, go = calls.start_with, asyncio.Event(), asyncio.Event()
+
+    async def held(*arguments: Any) -> Any:
+        begun.set()
+        await go.wait()
+        return await starting(*arguments)
+
+    async with RunningLine(tmp_path / "live") as line:
+        composer = Composer(11)
+        for _ in range(TRACES):
+            await line.send(composer.trace())
+        await line.settle()
+        monkeypatch.setattr(calls, "start_with", held)
+        runs = Runs(line.store, Config(), os.environ, Telemetry())
+        await runs.start()
+        run, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+        await begun.wait()
+        assert await runs.cancel(run.id)
+        if retried:
+            assert await runs.retry(run.id)
+            go.set()
+            ended = await _until(runs, run, lambda now: now.ended)
+            assert (ended.state, ended.done, ended.total, ended.error) == ("done", TRACES, TRACES, "")
+        else:  # the next run is not held up by a process that nobody waits for
+            following, _ = await runs.submit(RunSpec(("trace.tool_loop",)))
+            begun.clear()
+            await begun.wait()
+            go.set()
+            assert (await _until(runs, following, lambda now: now.ended)).done == TRACES
+            cancelled = runs.store.runs.find(run.id)
+            assert cancelled is not None
+            assert (cancelled.state, cancelled.done, cancelled.error) == ("cancelled", 0, "")
+        await runs.stop()

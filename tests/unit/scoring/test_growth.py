@@ -1,0 +1,49 @@
+"""What it takes to normalise and score a trace inline grows with the trace, whatever it is made of."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.analysis.rules.grounding import evidence
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_otel.normal.trace import Closing, trace_of
+from support.hostile_traces import SPANS
+
+MOST_RATIO = 6.0
+"""Most that four times the trace may cost: linear is 4, the square is 16."""
+MOST_SECONDS = 0.3
+"""Below this nobody waits, and a clock says little."""
+SIZES = (250, 1_000, 4_000)
+SQUARE = {"growing history"}
+"""Every model call holds all earlier messages, so that the trace itself grows with the square."""
+
+
+@cache
+def evaluator() -> Evaluator:
+    return Evaluator(load("embedded"))
+
+
+def cpu(name: str, size: int) -> float:
+    spans = SPANS[name](size)()
+    evidence._kept = evidence._Kept()  # as if no other trace had held these contents
+    begun = time.thread_time()
+    trace = trace_of(spans, "d", Closing())
+    texts = evaluator().embed([trace])
+    evaluator().trace(trace, texts)
+    evaluator().turns(trace, False)
+    return time.thread_time() - begun
+
+
+@pytest.mark.parametrize("name", sorted(SPANS.keys() - SQUARE))
+def test_four_times_the_trace_takes_about_four_times_as_long(name: str) -> None:
+    cpu("distinct", 3)  # loads what is loaded at first use
+    for smaller, larger in pairwise(SIZES):
+        if cpu(name, larger) > MOST_SECONDS:
+            few, many = (min(cpu(name, size), cpu(name, size)) for size in (smaller, larger))
+            assert many <= MOST_RATIO * few
+            return

@@ -1,0 +1,39 @@
+"""The search for texts on which a pattern is slow finds the kinds of slow patterns that there are, and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.pumping import Pattern, slow_texts
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        (r"[^()\n]*\(?[^()\n]*\)?;?$", "match"),  # adjacent repeats
+        (r"\s*([/]?)\s*done", "match"),
+        (r"(?:a+)+$", "match"),  # a repeat in a repeat
+        (r"<code>(.{1,20000}?)</code>", "search"),  # many beginnings
+        (r"(?:\[tool: [^\]]*\])+$", "search"),
+        (r"\b[\w-]*\d[\w-]*", "search"),  # a search that begins within a run
+    ],
+)
+def test_a_slow_pattern_is_found(text: str, method: str) -> None:
+    slow = next(slow_texts(Pattern("here", text, 0, method)), None)
+    assert slow is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        (r"[^()\n]*+(?:\([^()\n]*+)?+\)?;?$", "match"),
+        (r"(?:a)++$", "match"),
+        (r"(?:\[tool: [^\]]*+(?:\]|\Z))++", "search"),
+        (r"(?<!\d)(\d++(?:\.\d++)?+)([DHMS])", "search"),
+        (r"[a-z]+\d", "fullmatch"),
+        (r"\w*", "search"),
+        (r"(?:one|two|three) [45]\d\d", "search"),
+    ],
+)
+def test_a_linear_pattern_passes(text: str, method: str) -> None:
+    assert list(slow_texts(Pattern("here", text, 0, method))) == []
