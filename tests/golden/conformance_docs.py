@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -166,7 +167,8 @@ def write(found: Sequence[Result], page: Path = PAGE) -> None:
     rows: dict[tuple[str, str], list[Result]] = {}
     for one in found:
         rows.setdefault(described(one.capture), []).append(one)
-    page.write_text("\n".join([_HEAD, *_table(rows), "", *_documented(), "", *_reasons(found)]) + "\n")
+    parts = [_HEAD, *_table(rows), "", *_days(), *_documented(), "", *_reasons(found)]
+    page.write_text("\n".join(parts) + "\n")
 
 
 def described(capture: Capture) -> tuple[str, str]:
@@ -190,6 +192,15 @@ def _table(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
     for (framework, telemetry), of_row in sorted(rows.items(), key=lambda row: (row[0][0].lower(), row[0][1])):
         marks = " | ".join(mark([one.verdicts[fact] for one in of_row]) for fact in FACTS)
         yield f"| {framework} | {telemetry} | {len(of_row)} | {marks} |"
+
+
+def _days() -> Iterator[str]:
+    """Says when the emitters were recorded, a line for each day."""
+    names: dict[str, set[str]] = {}
+    for emitter, versions in json.loads((EMITTERS / "VERSIONS.json").read_text()).items():
+        names.setdefault(versions["day"], set()).add(RECORDED[COMMITTED.get(emitter, emitter)][0])
+    for day, of_day in sorted(names.items(), reverse=True):
+        yield f"Recorded on {day}: {', '.join(sorted(of_day, key=str.lower))}.\n"
 
 
 def _documented() -> Iterator[str]:
