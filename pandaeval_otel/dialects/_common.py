@@ -181,33 +181,6 @@ def said_by_user(text: Any) -> Messages | None:
     return None if type(text) is not str or hidden(text) else (Message("user", (Text(text),)),)
 
 
-_CONTEXTS = ("session_context", "current_datetime", "environment_context", "system_reminder", "system-reminder")
-
-
-def without_context(messages: Messages | None) -> Messages | None:
-    """Returns ``messages`` without the blocks that coding agents put before the user's words, or ``None`` if there is
-    no such block: ``<current_datetime>…</current_datetime>``."""
-    if not messages or not any(message.role == "user" and message.text.startswith("<") for message in messages):
-        return None
-    kept = tuple(_without_context(message) if message.role == "user" else message for message in messages)
-    return kept if kept != messages else None
-
-
-def _without_context(message: Message) -> Message:
-    parts = [Text(_after_context(part.text)) if type(part) is Text else part for part in message.parts]
-    kept = [part for part in parts if type(part) is not Text or part.text]
-    return Message(message.role, tuple(kept or message.parts), message.finish_reason)
-
-
-def _after_context(text: str) -> str:
-    while tag := next((tag for tag in _CONTEXTS if text.startswith(f"<{tag}>")), ""):
-        _, end, rest = text.partition(f"</{tag}>")
-        if not end:
-            break
-        text = rest.lstrip()
-    return text
-
-
 def metadata_sessions(metadata: Any) -> SessionIds:
     """Returns ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
     if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):

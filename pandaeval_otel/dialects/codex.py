@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, usage_in
+from pandaeval_otel.dialects._common import give_outcome, one_session, usage_in
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._reading import Attributes, Dialect, Reading
 from pandaeval_otel.dialects._tool_values import Outcome, tool_arguments, tool_outcome
@@ -45,20 +45,16 @@ class Codex(Dialect):
         prompts = [attributes for name, attributes in told if name == _PROMPT]
         results = _results(told)
         reading = Reading(_kind_of(span, prompts, results))
-        reading.session_ids = next(
-            (ids for _, each in told if (ids := one_session(each.get("conversation.id")))),
-            one_session(span.attributes.get("conversation.id")),
-        )
+        everything = [span.attributes, *(attributes for _, attributes in told)]
+        sessions = [one_session(attributes.get("conversation.id")) for attributes in everything]
+        reading.session_ids = next(filter(None, [*sessions[1:], sessions[0]]), ())
         if reading.kind in (Kind.AGENT, Kind.LLM):
-            reading.request_model = next(
-                (
-                    model
-                    for each in (span.attributes, *(a for _, a in told))
-                    if (model := identifier(each.get("model")))
-                ),
-                "",
-            )
-            reading.usage = _usage(span.attributes, told)
+            models = (identifier(attributes.get("model")) for attributes in everything)
+            reading.request_model = next(filter(None, models), "")
+            # Of a turn or of one model call; input tokens hold cached ones.
+            counted = [usage_in(attributes, *_COUNTS) for name, attributes in told if name == _STREAMED]
+            stated = usage_in(span.attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
+            reading.usage = stated or (sum(filter(None, counted), Usage()) if any(counted) else None)
         if reading.kind is Kind.AGENT:
             reading.agent_name = "codex"
             said = [str(each["prompt"]) for each in prompts if not hidden(each.get("prompt"))]
@@ -67,7 +63,11 @@ class Codex(Dialect):
             reading.output = (*messages, Message("assistant", (NOT_CAPTURED,)))
             reading.notes = (_NO_ANSWER,)
         elif reading.kind is Kind.TOOL:
-            _read_call(reading, span.attributes, results)
+            both = {**span.attributes, **(results[0] if results else {})}
+            reading.tool_name = identifier(both.get("tool_name"))
+            reading.tool_call_id = identifier(both.get("call_id"))
+            reading.arguments = tool_arguments(both.get("arguments"))
+            give_outcome(reading, _outcome(both))
         return reading
 
 
@@ -105,16 +105,6 @@ def _kind_of(span: RawSpan, prompts: Sequence[Attributes], results: Sequence[Att
     return Kind.AGENT if results else Kind.STEP
 
 
-def _usage(attributes: Attributes, told: Sequence[tuple[str, Attributes]]) -> Usage | None:
-    """Returns the tokens of a turn or of one model call; input tokens hold cached ones."""
-    stated = usage_in(attributes, *[f"{_SPENT}.{word}_tokens" for word in _WORDS])
-    if stated is not None:
-        return stated
-    counted = [usage_in(each, *_COUNTS) for name, each in told if name == _STREAMED]
-    found = [usage for usage in counted if usage is not None]
-    return sum(found, Usage()) if found else None
-
-
 def _outcome(attributes: Attributes) -> Outcome:
     """Returns what a call gave back; a record that says ``success: false`` tells of a failure."""
     outcome = tool_outcome(attributes.get("output"))
@@ -130,15 +120,3 @@ def _as_messages(attributes: Attributes) -> Iterator[Message]:
         result: Any = outcome.result.value if outcome.result else None
         result = {"content": result or "failed", "is_error": True} if outcome.failed else result
         yield Message("tool", (ToolResponse(result, call_id, name),))
-
-
-def _read_call(reading: Reading, attributes: Attributes, results: Sequence[Attributes]) -> None:
-    record: Attributes = results[0] if results else {}
-    both = {**attributes, **record}
-    reading.tool_name = identifier(both.get("tool_name"))
-    reading.tool_call_id = identifier(both.get("call_id"))
-    reading.arguments = tool_arguments(both.get("arguments"))
-    outcome = _outcome(both)
-    give_outcome(reading, outcome)
-    if outcome.failed and reading.error is None:
-        reading.error = str(both.get("error.message") or "tool error")[:MAX_ERROR]

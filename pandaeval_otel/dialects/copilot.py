@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import said_by_user, without_context
+from pandaeval_otel.dialects._common import said_by_user
 from pandaeval_otel.dialects._messages import Messages, read_messages
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import hidden
@@ -31,7 +31,7 @@ class Copilot(Dialect):
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
         typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
-        reading = Reading(input=_with_last(given, typed[0]) if typed else without_context(given))
+        reading = Reading(input=_with_last(given, typed[0]) if typed else None)
         if type(thought) is str and not hidden(thought):
             head, *rest = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0] or [
                 Message("assistant", ())

@@ -1,7 +1,4 @@
-"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans.
-
-What it tells the model of the session stands before the user's words.
-"""
+"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, without_context
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -51,8 +48,7 @@ class GeminiCLI(Dialect):
             reading.input = asked(given)[0]
             reading.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
         else:
-            said = read_messages(given, "user")[0]
-            reading.input = without_context(said) or (said if cut_in else None)
+            reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
         return None if reading == Reading() else reading
 

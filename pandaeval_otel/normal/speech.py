@@ -181,11 +181,11 @@ def _inside(text: str, tag: str) -> str:
 
 _REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")
 _WRAPPERS = (
-    r"(current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
-    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo)"
+    r"current_?(?:date_?time|date|time)|system[-_]reminder|reminder_?[iI]nstructions|editor_?[cC]ontext|"
+    r"environment_(?:context|details|info)|additional_(?:data|context)|attachments|workspace_info|repository_?[iI]nfo"
 )
-_WRAPPED_AT_START = re.compile(rf"<{_WRAPPERS}(?:\s[^<>]{{0,200}})?>")
-_WRAPPED_AT_END = re.compile(rf"</{_WRAPPERS}>\Z")
+_WRAPPED_AT_START = re.compile(rf"<({_WRAPPERS}|session_context)(?:\s[^<>]{{0,200}})?>")
+_WRAPPED_AT_END = re.compile(rf"</({_WRAPPERS})>\Z")
 _LONGEST_TAG, _MOST_WRAPPERS = 40, 16
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from pandaeval_otel.model import Captured, Kind, ToolDefinition
+from pandaeval_otel.normal.speech import asked
 from tests.unit.dialects.composed import ASK, SAID, SCHEMA, seen, texts
 
 SCOPE = "gemini-cli"
@@ -63,18 +64,18 @@ def test_what_it_tells_of_the_session_is_not_what_the_user_said() -> None:
     apart = [{"role": "user", "parts": [{"text": context}, {"text": "Weather in Oslo?"}]}]
     joined = [{"role": "user", "parts": [{"text": f"{context}\n\nWeather in Oslo?"}]}]
     for given in (apart, joined):
-        assert seen(told("llm_call", given, []), SCOPE).input == (ASK,)
+        assert asked(seen(told("llm_call", given, []), SCOPE)).text == "Weather in Oslo?"
 
 
 def test_a_block_that_does_not_end_and_one_of_the_users_stay() -> None:
     for text in ("<session_context> and no end", "<b>Oslo</b>?", "Oslo? <session_context>x</session_context>"):
         span = seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)
-        assert texts(span.input) == [("user", text)]
+        assert asked(span).text == text
 
 
 def test_a_message_of_nothing_but_context_is_kept() -> None:
     text = "<session_context>x</session_context>"
-    assert texts(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE).input)
+    assert asked(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)).text == text
 
 
 def test_tools_as_the_api_declares_them() -> None:

@@ -300,6 +300,7 @@ class TestBareCalls:
         ("<editorContext>a.py</editorContext>\n<userRequest>\nFix it.\n</userRequest>", "Fix it."),
         ("<environment_context><cwd>/x</cwd></environment_context>Fix <b>it</b>.", "Fix <b>it</b>."),
         ("<system-reminder>a</system-reminder><system-reminder>b</system-reminder>Fix it.", "Fix it."),
+        ("<current_datetime>now</current_datetime>\n<system_reminder>b</system_reminder>\nFix it.", "Fix it."),
         ("Translate <p>hello</p>", "Translate <p>hello</p>"),
         (
             "Why does <current_date></current_date> stay empty here?",
