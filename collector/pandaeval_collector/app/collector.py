@@ -8,7 +8,7 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from pandaeval_collector.receivers.bind import Address, check_bind, health_conne
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
@@ -56,6 +56,7 @@ _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_JUDGE = "pandaeval_collector.app.judge_main"
 _FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
 """The key under which the store keeps the secret that fences in prompts are made with."""
 _ROOM_S = 1.0
@@ -180,8 +181,7 @@ class Collector:
         http_server = HttpServer(app, http, setting="server.http", tls=self._tls)
         http_address = await http_server.start()
         self._parts.push_async_callback(http_server.stop)
-        submit, results = SubmitHandler(pipeline, settings, reading), ResultsHandler(watching, settings, reading)
-        handlers = [submit.handler, results.handler]
+        handlers = [submit_handler(pipeline, settings, reading), ResultsHandler(watching, settings, reading).handler]
         grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=reading, tls=self._tls, handlers=handlers)
         grpc_address = await grpc_server.start()
         self._parts.push_async_callback(grpc_server.stop, _GRACE_S)
@@ -230,15 +230,7 @@ class Collector:
             "measured": partial(telemetry.take_in, "judge"),
         }
         count, setup = partial(telemetry.add, "pandaeval.judges"), (config, store.clock)
-        judge = Calls(
-            "the judge",
-            "pandaeval_collector.app.judge_main",
-            setup,
-            self._environ,
-            count=count,
-            handlers=handlers,
-            keep=True,
-        )
+        judge = Calls("the judge", _JUDGE, setup, self._environ, count=count, handlers=handlers, keep=True)
         self._parts.push_async_callback(judge.close)
         await judge.start()
         telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
@@ -283,8 +275,13 @@ class Collector:
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
         self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
         if config.on_shutdown == "forward" and config.drain_to is not None:
-            drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
-            self._parts.push_async_callback(_unless_gone, store, drained)
+            to, certificate = config.drain_to, config.drain_certificate
+
+            async def drain_unless_gone() -> None:
+                if not store.gone:
+                    await drain(store, to, token=self._token, certificate=certificate)
+
+            self._parts.push_async_callback(drain_unless_gone)
         self._guard = Guard(store, self.telemetry, self._fail)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
@@ -332,8 +329,3 @@ class Collector:
     @property
     def _trouble(self) -> str:
         return self.waits_for or ("" if self._guard is None else self._guard.trouble)
-
-
-async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:
-    if not store.gone:
-        await work()

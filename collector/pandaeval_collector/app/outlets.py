@@ -114,8 +114,7 @@ class Outlets:
         the disk budget, and those that would make the collector refuse spans."""
         while True:
             held = await asyncio.to_thread(self._store.outbox.size)
-            budget, others = self._store.max_bytes, self._store.size_bytes() - held
-            excess = held - max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - others))
+            excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
             before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
             gone = await asyncio.wrap_future(self._store.outbox.drop_unsent(before, max(0, excess), done))
             for (signal, reason), count in gone.items():
@@ -126,3 +125,8 @@ class Outlets:
                 _log.warning("results were dropped before they could be sent: %s", dict(gone))
             if not gone:
                 return
+
+
+def _room(held: int, size: int, budget: int) -> int:
+    """Returns how many bytes the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
+    return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))
