@@ -69,7 +69,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "exporters": Area(
         (
-            *("exporters/_fields.py", "exporters/_glance.py", "exporters/prometheus.py"),
+            *("exporters/_fields.py", "exporters/_glance.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",

@@ -9,7 +9,7 @@ from pandaeval_collector.exporters import _fields, _glance, attributes, encode, 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    for module in (_fields, _glance, attributes, encode, prometheus):
+    for module in (_fields, _glance, prometheus, attributes, encode):
         for held in vars(module).values():
             if hasattr(held, "cache_clear"):
                 held.cache_clear()
