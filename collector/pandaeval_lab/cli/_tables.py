@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.show.report.results import unasked
-from pandaeval_lab.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_lab.cli._summary import TURN, Cell, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
@@ -110,16 +110,13 @@ def _metric_table(summary: Summary, out: Console) -> Table:
     rows: list[list[object]] = []
     for key in sorted({key for key, _, _ in summary.outcomes}):
         row = [*_metric_row(summary, key)]
-        row += [_agreed(agreement.get(key))] * bool(agreement) + [_second(seconds.get(key))] * bool(seconds)
+        if agreement:
+            alone = agreement.get(key)
+            shown = "" if alone is None else f"agrees {alone.agreement:.2f}, {alone.flips} of {alone.n} flipped"
+            row.append(f"{shown}; does not discriminate" if alone is not None and alone.alike else shown)
+        row += [_second(seconds.get(key))] * bool(seconds)
         rows.append(row)
     return table(columns, rows, on=out, title="Metrics")
-
-
-def _agreed(found: AskedTwice | None) -> str:
-    if found is None:
-        return ""
-    shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
-    return f"{shown}; does not discriminate" if found.alike else shown
 
 
 def _second(figures: Mapping[str, Any] | None) -> str:
