@@ -189,11 +189,16 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
     chances: NDArray[np.float64] = np.ones(1)
     least = observed = 0
     for (n0, c0), (n1, c1) in pairs:
-        balls, white = n0 + n1, c0 + c1  # of an urn, from which as many are drawn as there are trials now
-        lowest, highest = max(0, n1 - (balls - white)), min(n1, white)
-        ways = math.comb(balls, n1)
-        own = [math.comb(white, j) * math.comb(balls - white, n1 - j) / ways for j in range(lowest, highest + 1)]
+        lowest, own = _urn(n0 + n1, c0 + c1, n1)
         chances = np.convolve(chances, own)
         least, observed = least + lowest, observed + c1
     at = observed - least
     return float(min(1.0, chances[:at].sum() + chances[at] / 2.0))
+
+
+def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
+    """Returns the least number of white balls drawn, and the chance of that number and of each larger one."""
+    lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
+    ways = math.comb(balls, drawn)
+    numbers = range(lowest, highest + 1)
+    return lowest, np.array([math.comb(white, j) * math.comb(balls - white, drawn - j) / ways for j in numbers])

@@ -7,8 +7,16 @@ from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query
 
-from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, cursor_of, position_of, within
-from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.filters import (
+    CursorText,
+    Filters,
+    Limit,
+    Names,
+    Window,
+    cursor_of,
+    position_of,
+    within,
+)
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
