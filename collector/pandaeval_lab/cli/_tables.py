@@ -90,17 +90,13 @@ def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> T
     shown = []
     for row in rows[:MAX_ROWS]:
         held = [row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names)]
-        held += [_of_turns(row.worst_of_turns)] * has_turns
+        if has_turns:  # the score, after the label or metric that it belongs to
+            worst = row.worst_of_turns
+            failed = worst is not None and worst.failed and worst.label not in ("fail", "")
+            named = "" if worst is None else worst.label if failed else worst.metric.removeprefix("turn.")
+            held.append(Text("") if worst is None else Text(f"{named} ") + _score(worst.score, worst.success))
         shown.append([*held, *[Text("run failed" if row.broken else "", style="bold red")] * any_broken])
     return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
-
-
-def _of_turns(cell: Cell | None) -> Text:
-    """Returns the cell for the worst of a trace's turns: the score, after the label or metric that it belongs to."""
-    if cell is None:
-        return Text("")
-    told = cell.label if cell.failed and cell.label not in ("fail", "") else cell.metric.removeprefix("turn.")
-    return Text(f"{told} ") + _score(cell.score, cell.success)
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
