@@ -17,8 +17,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.engine import Emit, Engine, run_setup
-from pandaeval_collector.runs.judges import LiveJudge, judge_of_run
-from pandaeval_collector.runs.process import CallCount, RunProcess
+from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, judge_of_run
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store

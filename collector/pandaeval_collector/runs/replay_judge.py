@@ -21,7 +21,7 @@ from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.judges import OwnJudge, hasty
+from pandaeval_collector.runs.process import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
 
