@@ -231,19 +231,10 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
         ),
         ("private key", "kty", r"(\b(?:d|k)\\{0,31}[\"']\s{0,4}:\s{0,4}\\{0,31}[\"'])[\w-]{40,}"),
         (
-            "slack webhook",
-            "hooks.slack.com",
-            r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{20,}",
-        ),
-        (
             "webhook",
-            "/webhook",
-            r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,22}/|webhook\.office\.com/webhookb2/)[\w@/-]{30,}",
-        ),
-        (
-            "azure key",
-            "accountkey|sharedaccess",
-            r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}",
+            "/webhook|hooks.slack.com",
+            r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,22}/|webhook\.office\.com/webhookb2/|"
+            r"hooks\.slack\.com/(?:services|workflows|triggers)/)[\w@/-]{20,}",
         ),
         (
             "signature",
