@@ -18,11 +18,11 @@ MAX_URI = 2048
 _MODALITIES = ("image", "audio", "video", "document", "file")
 _TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
 _URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_id", "image_url", "s3Location")
-_MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "format")
+_MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "format")
 _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
-_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
+_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _OUTPUT_TYPES = frozenset({"json", "text", "content"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -209,7 +209,7 @@ def media_of(block: dict[str, Any], kind: str) -> Media | None:
         if word not in _TYPES and not word.startswith(_MODALITIES):
             return None
         return _media(block, word)
-    for key in ("image", "audio", "video", "document", "inline_data", "inlineData", "file_data", "fileData"):
+    for key in (*_MODALITIES[:4], "media", "inline_data", "inlineData", "file_data", "fileData"):
         if key in block:
             return _media(block, key)
     return None
@@ -231,10 +231,6 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
     return next((value for value in values if type(value) is str and value), "")
 
 
-def _code(block: dict[str, Any]) -> Part:
-    return ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True)
-
-
 def _code_result(block: dict[str, Any]) -> Part:
     failed = block.get("outcome") not in (None, "OUTCOME_OK", 1)
     output = block.get("output")
@@ -243,7 +239,10 @@ def _code_result(block: dict[str, Any]) -> Part:
 
 
 _GEMINI = {
-    **dict.fromkeys(("executable_code", "executableCode"), _code),
+    **dict.fromkeys(
+        ("executable_code", "executableCode"),
+        lambda block: ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True),
+    ),
     **dict.fromkeys(("code_execution_result", "codeExecutionResult"), _code_result),
 }
 _BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}
@@ -259,8 +258,9 @@ _BY_TYPE: dict[str, _Reader] = {
 _BY_KEY: dict[str, _Reader] = {
     "text": _text,
     **{key: _inner(key, read) for key, read in _BEDROCK.items()},
-    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call")},
-    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "tool_call_result")},
+    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call", "toolRequest")},
+    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "toolResponse")},
+    "tool_call_result": _inner("tool_call_result", response_of),
     **{key: _inner(key, read) for key, read in _GEMINI.items()},
     "reasoning": _reasoning,
     "content": _text,

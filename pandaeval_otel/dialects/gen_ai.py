@@ -56,14 +56,17 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
-_USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
+_USER_KEYS = ("gen_ai.user.id", "gen_ai.user")
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
 }
 _CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
 """Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
-_STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTABLE, semconv.COMMAND_ARGS)
+_STATED_ARGUMENTS = (
+    *("gen_ai.skill.name", "gen_ai.skill.resource.name"),
+    *("process.executable.name", "process.command_args"),
+)
 """Keys that state what a call asked for: the skill or its file to load, the command to run."""
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one set operation tells that a span has none of them."""
@@ -131,8 +134,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     get = attributes.get
     reading.request_model = identifier(get(semconv.REQUEST_MODEL))
     reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
-    reading.response_id = identifier(get(semconv.RESPONSE_ID))
-    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
+    reading.response_id = identifier(get("gen_ai.response.id"))
+    reading.previous_response_id = identifier(get("gen_ai.request.previous_response.id"))
     reading.agent_name = identifier(get(semconv.AGENT_NAME))
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
@@ -205,7 +208,7 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
     if semconv.CONTENT_REASONING in attributes:
         made = _with_reasoning(made, attributes[semconv.CONTENT_REASONING])
     reading.input, reading.output = given, made
-    system = attributes.get(semconv.SYSTEM_INSTRUCTIONS)
+    system = attributes.get("gen_ai.system_instructions")
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = CUT
@@ -233,11 +236,11 @@ def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
+    found = first(attributes, ("gen_ai.retrieval.documents", "gen_ai.memory.records"))
     if not hidden(found):
         reading.documents = tuple(as_list(found))
     if reading.input is None:
-        reading.input = said_by_user(first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY)))
+        reading.input = said_by_user(first(attributes, ("gen_ai.retrieval.query.text", "gen_ai.memory.query.text")))
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
