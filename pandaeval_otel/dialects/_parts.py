@@ -64,7 +64,11 @@ def parts_in(block: dict[str, Any]) -> tuple[Part, ...]:
         if reader is None:
             word = kind.lower().replace("-", "_")
             if word in _hosted.CALLS:
-                return _hosted_call(block, word)
+                name, arguments, result = _hosted.read_call(block, word)
+                call_id = identifier(first(block, _CALL_ID_KEYS))
+                request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
+                told = result is not _hosted.NOT_TOLD
+                return (request, ToolResponse(result_value(result), call_id, name)) if told else (request,)
             reader = _BY_TYPE.get(word) or (response_of if _hosted.is_result(word) else None)
         if reader is None:
             return (media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"}),)
@@ -98,17 +102,6 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
     name, call_id = identifier(name), identifier(first(call, _CALL_ID_KEYS))
     hosted = _hosted.is_hosted(call, name, call_id)
     return ToolRequest(name, _hosted.chosen(arguments) if hosted else arguments, call_id, hosted)
-
-
-def _hosted_call(block: dict[str, Any], kind: str) -> tuple[Part, ...]:
-    """Returns the request for a tool that the provider runs, and the result where the same block holds it."""
-    name, call_id = _hosted.name_of(block, kind), identifier(first(block, _CALL_ID_KEYS))
-    arguments = _hosted.arguments_of(block)
-    request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
-    result = _hosted.result_in(block)
-    if result is _hosted.NOT_TOLD:
-        return (request,)
-    return request, ToolResponse(result_value(result), call_id, name)
 
 
 def response_of(block: dict[str, Any]) -> Part | None:
@@ -147,15 +140,11 @@ def result_value(value: Any) -> Any:
             return parsed("\n".join(texts))
         if len(value) == 1 and set(value[0]) == {"json"}:
             return value[0]["json"]
-    if (
-        type(value) is dict
-        and "value" in value
-        and value.keys() <= _OUTPUT_KEYS
-        and str(value.get("type")) in _OUTPUT_TYPES
-    ):
-        return result_value(value["value"])
-    if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in ("error-text", "error-json"):
-        return {"content": result_value(value["value"]), "is_error": True}
+    if type(value) is dict and "value" in value and value.keys() <= _OUTPUT_KEYS:
+        if str(value.get("type")) in _OUTPUT_TYPES:
+            return result_value(value["value"])
+        if value.get("type") in ("error-text", "error-json") and len(value) == 2:
+            return {"content": result_value(value["value"]), "is_error": True}
     return value
 
 

@@ -103,15 +103,18 @@ class GenAI(Dialect):
             _read_messages(reading, attributes, told, said)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
-            _read_retrieval(reading, attributes)
+            found = first(attributes, ("gen_ai.retrieval.documents", "gen_ai.memory.records"))
+            reading.documents = () if hidden(found) else tuple(as_list(found))
+            query = first(attributes, ("gen_ai.retrieval.query.text", "gen_ai.memory.query.text"))
+            reading.input = said_by_user(query) if reading.input is None else reading.input
         if not _RARE.isdisjoint(attributes):
             reading.user_id = identifier(first(attributes, _USER_KEYS))
             if not _CONTENT_REFS.isdisjoint(attributes):
                 refs = (ref for key in semconv.CONTENT_REFS for ref in as_list(attributes.get(key)))
                 reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
             if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
-                found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
-                reading.tools = found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
+                tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
+                reading.tools = tools if tools is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
             if attributes.get(semconv.TOOL_STATUS) == "error":
                 reading.error = error_of(span) or "tool error"
         return reading
@@ -185,16 +188,8 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
-    inputs = (
-        attributes[semconv.INPUT_MESSAGES]
-        if semconv.INPUT_MESSAGES in attributes
-        else attributes.get(semconv.PROMPT_OLD)
-    )
-    outputs = (
-        attributes[semconv.OUTPUT_MESSAGES]
-        if semconv.OUTPUT_MESSAGES in attributes
-        else attributes.get(semconv.COMPLETION_OLD)
-    )
+    inputs = attributes.get(semconv.INPUT_MESSAGES, attributes.get(semconv.PROMPT_OLD))
+    outputs = attributes.get(semconv.OUTPUT_MESSAGES, attributes.get(semconv.COMPLETION_OLD))
     # Instructions may stand among the inputs.
     given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
@@ -235,14 +230,6 @@ def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
     return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
 
 
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    found = first(attributes, ("gen_ai.retrieval.documents", "gen_ai.memory.records"))
-    if not hidden(found):
-        reading.documents = tuple(as_list(found))
-    if reading.input is None:
-        reading.input = said_by_user(first(attributes, ("gen_ai.retrieval.query.text", "gen_ai.memory.query.text")))
-
-
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
     operation = attributes.get(semconv.OPERATION)
@@ -256,10 +243,6 @@ def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
             return Kind.EVALUATION
     if operation and identifier(operation):
         return Kind.TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
-    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
-
-
-def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
         return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
@@ -270,7 +253,7 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
         return Kind.TOOL
     if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
         return Kind.LLM
-    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
+    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else Kind.STEP if operation else None
 
 
 def without_chunks(output: Messages | None) -> Messages | None:
