@@ -1,7 +1,8 @@
-"""Locks what the image and the tests install, with hashes: ``python deploy/locks/compile.py [collector judge ci]``.
+"""Locks what the image and the tests install, with hashes: ``python deploy/locks/compile.py [collector judge …]``.
 
 Needs uv and the package index. ``collector``, ``judge``: the image without and with a judge, Python 3.11 and later;
-``ci``: what the tests install beside our two packages.
+``ci``: what the tests install beside our two packages; ``build``, ``sbom``: what builds the image's wheels, and what
+lists its packages.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import tomllib
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
+_TOOLS = {"build": "hatchling==1.33.0", "sbom": "cyclonedx-bom==7.5.0"}
 _OURS = re.compile(r"^pandaeval-(otel|collector)\b(\[(?P<extras>[^\]]*)\])?")
 
 
 def requirements(lock: str) -> list[str]:
     """What a lock is made of, as the two projects ask for it; our own packages are not in it."""
+    if lock in _TOOLS:
+        return [_TOOLS[lock]]
     application, collector = (
         tomllib.loads((_ROOT / name).read_text())["project"] for name in ("pyproject.toml", "collector/pyproject.toml")
     )
@@ -33,7 +37,7 @@ def requirements(lock: str) -> list[str]:
 
 
 def main() -> None:
-    for lock in sys.argv[1:] or ("collector", "judge", "ci"):
+    for lock in sys.argv[1:] or ("collector", "judge", "ci", *_TOOLS):
         target = Path(__file__).with_name(f"{lock}.txt")
         options = ["--generate-hashes", "--no-header", "--no-annotate", "--universal", "--quiet"]
         command = ["uv", "pip", "compile", "-", "--python-version", "3.11", *options, "-o", str(target)]

@@ -88,3 +88,24 @@ def outcome(told: Any) -> Any:
         return NOT_TOLD
     only = next(iter(rest)) if len(rest) == 1 else ""
     return outcome(told[only]) if only in _OUTPUTS else told
+
+
+def grounding_of(candidate: dict[str, Any]) -> tuple[str, dict[str, Any], Any] | None:
+    """Returns tool, arguments and result of the search in which Gemini grounded an answer; ``None`` where it did not.
+    Of pages of the web it tells titles alone: no result. Of files it tells the passages."""
+    told = first(candidate, ("groundingMetadata", "grounding_metadata"))
+    if type(told) is not dict:
+        return None
+    keys = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
+    queries = next((told[key] for key in keys if told.get(key)), None)
+    chunks = first(told, ("groundingChunks", "grounding_chunks"))
+    found = [
+        first(each, ("retrievedContext", "retrieved_context"))
+        for each in (chunks if type(chunks) is list else ())
+        if type(each) is dict
+    ]
+    passages = [each for each in found if type(each) is dict and each.get("text")]
+    if not queries and not found:
+        return None
+    name = "file_search" if passages else "google_search"
+    return name, {"queries": queries} if queries else {}, passages or NOT_TOLD

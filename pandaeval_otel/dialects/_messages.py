@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
+from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._parts import (
     blocks_of,
     outcome_of,
@@ -345,7 +346,7 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
             return _with_finish(_messages(inner, role, nesting + 1), item)
         content = item.get("content")
         if type(content) is dict and ("parts" in content or "role" in content):
-            return _with_finish(_messages(content, role, nesting + 1), item)
+            return _grounded(_with_finish(_messages(content, role, nesting + 1), item), item)
     if not _is_block(item):
         return [message_of(item, role)]
     parts = parts_in(item)
@@ -371,6 +372,18 @@ def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
     if len(found) == 1 and reason and not found[0].finish_reason:
         return [Message(found[0].role, found[0].parts, reason)]
     return found
+
+
+def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
+    """Returns an answer of Gemini behind the search that it was grounded in."""
+    search = _hosted.grounding_of(candidate)
+    if search is None or len(found) != 1:
+        return found
+    name, arguments, result = search
+    parts: list[Part] = [ToolRequest(name, arguments, hosted=True)]
+    if result is not _hosted.NOT_TOLD:
+        parts.append(ToolResponse(result, name=name))
+    return [Message(found[0].role, (*parts, *found[0].parts), found[0].finish_reason)]
 
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()

@@ -89,7 +89,9 @@ _MARKS = (
     '"thinking": "',
     '"thinking":"',
 )
-_HOSTED = re.compile(rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"')
+_HOSTED = re.compile(
+    rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"|"(?:grounding_?[mM]etadata|executable_?[cC]ode)":\s*\{{'
+)
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 

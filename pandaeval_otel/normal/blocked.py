@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -43,28 +44,34 @@ def blocked_by(raws: Sequence[RawSpan], logs: Sequence[RawLog], spans: Sequence[
     last_call = max((span.start_ns for span in spans if span.kind is Kind.LLM), default=0)
     guards = {span.span_id for span in spans if span.kind is Kind.GUARDRAIL}
     names, whys, stopped = list[str](), list[str](), bool(errors)
-    for raw in raws:
-        if raw.end_ns < last_call:
-            continue
+    told = [(raw, "", raw.attributes) for raw in raws if raw.end_ns >= last_call]
+    told += [(raw, event.name, event.attributes) for raw in raws for event in raw.events if event.time_ns >= last_call]
+    by_id = {raw.span_id: raw for raw in raws} if logs else {}
+    told += [(by_id[log.span_id], log_name(log), log.attributes) for log in logs if log.span_id in by_id]
+    for raw, event, attributes in told:
         is_guard = raw.span_id in guards or _GUARD.search(raw.name) is not None
-        told = [(raw.name, "", raw.attributes)]
-        told += [(raw.name, event.name, event.attributes) for event in raw.events if event.time_ns >= last_call]
-        told += [(raw.name, log_name(log), log.attributes) for log in logs if log.span_id == raw.span_id]
-        for name, event, attributes in told:
-            of_guard = is_guard or _GUARD.search(event) is not None
-            leaves = [*_leaves(attributes, of_guard)]
-            if any(_stops(key, value) for key, value in leaves) or (_GUARD.search(event) and _is_block(event)):
-                stopped = True
-                names += [str(value) for key, value in leaves if _NAME_KEY.search(key) and isinstance(value, str)]
-                names += [_PREFIX.sub("", name)] if is_guard else []
-                whys += [str(value) for key, value in leaves if _WHY.intersection(_words(key)[-1:]) and value]
-        if not _FINISHED.isdisjoint(map(str, as_list(raw.attributes.get(semconv.FINISH_REASONS)))):
+        of_guard = is_guard or _GUARD.search(event) is not None
+        if not (of_guard or _concerns((*attributes,))):
+            continue
+        leaves = [*_leaves(attributes, of_guard)]
+        if any(_stops(key, value) for key, value in leaves) or (_GUARD.search(event) and _is_block(event)):
+            stopped = True
+            names += [str(value) for key, value in leaves if _NAME_KEY.search(key) and isinstance(value, str)]
+            names += [_PREFIX.sub("", raw.name)] if is_guard else []
+            whys += [str(value) for key, value in leaves if _WHY.intersection(_words(key)[-1:]) and value]
+        if not _FINISHED.isdisjoint(map(str, as_list(attributes.get(semconv.FINISH_REASONS)))):
             stopped = True
             names.append("content filter of the provider")
     if not stopped:
         return None
     names += [called[1] for error in errors if (called := _CALLED.search(error)) is not None]
     return next(filter(None, names), "guardrail")[:_LONGEST], next(iter([*whys, *errors]), "")[:_LONGEST]
+
+
+@lru_cache(1024)
+def _concerns(keys: tuple[str, ...]) -> bool:
+    """Returns whether any of the keys may be about a guardrail; spans of one kind have the same."""
+    return semconv.FINISH_REASONS in keys or any(_GUARD.search(key) is not None for key in keys)
 
 
 def _is_block(text: str) -> bool:

@@ -27,6 +27,8 @@ from pandaeval_otel.wire.fragments import Item
 MAX_TRACES = 10_000
 _REMEMBERED = 20_000
 _PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
+_TRACE_BYTES, _SPAN_BYTES = 1_700, 400
+"""What a trace and each of its spans and records take beside their encoded bytes: ids, and their places in tables."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -191,6 +193,7 @@ class Collecting:
         except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
             self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
             return
+        size += (0 if trace.size else _TRACE_BYTES) + _SPAN_BYTES * (len(spans) + len(records))
         trace.size += size
         self.held_bytes += size
         for span in spans:

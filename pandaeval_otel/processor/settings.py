@@ -48,9 +48,9 @@ class Settings:
     queue_size: int = 8192
     """Span starts, span ends and log records between application and worker."""
     held_bytes: int = 32 << 20
-    """Encoded spans of traces that are not complete yet."""
+    """Memory for traces that are not complete yet: encoded spans, and some 400 bytes for each."""
     buffer_bytes: int = 32 << 20
-    """Complete traces that wait for the collector."""
+    """Memory for complete traces that wait for the collector."""
     timeout: float = 10.0
     """Seconds for one attempt to submit."""
     shutdown_timeout: float = 5.0

@@ -28,6 +28,8 @@ from pandaeval_otel.processor.telemetry import ACKNOWLEDGED, DROPPED, REJECTED
 #
 # The worker thread owns it; it uses no clock and no network.
 _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
+_PART_BYTES = 300
+"""What a part takes beside its encoded bytes."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,11 @@ class EncodedPart:
     data: bytes
     spans: int
     logs: int
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes in memory."""
+        return len(self.data) + _PART_BYTES
 
 
 class Buffer:
@@ -82,8 +89,9 @@ class Buffer:
         )
         request = SubmitTracesRequest(traces=[completed]).SerializeToString()
         self.newest += 1
-        self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
-        self.size += len(request)
+        encoded = EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count)
+        self._waiting.append(encoded)
+        self.size += encoded.size
         while self.size > self._limit and self._waiting:
             self._drop(self._waiting.popleft(), "buffer_full")
 
@@ -100,7 +108,7 @@ class Buffer:
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
         """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
-            self.size -= len(waiting.data)
+            self.size -= waiting.size
             reason = rejected.get(waiting.trace_id)
             self._tell(waiting, *((ACKNOWLEDGED,) if reason is None else (REJECTED, reason)))
         self._batch, self._batch_traces = [], _BATCH_TRACES
@@ -131,7 +139,7 @@ class Buffer:
         self._batch, self._waiting = [], deque()
 
     def _drop(self, waiting: EncodedPart, reason: str) -> None:
-        self.size -= len(waiting.data)
+        self.size -= waiting.size
         self.lost += 1
         self._tell(waiting, DROPPED, reason)
 

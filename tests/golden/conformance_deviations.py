@@ -33,6 +33,10 @@ RUNS_AGAIN = {"crewai_oi/llm_error": 3}
 ENDS_AT_FAILURE = frozenset({"genkit/tool_error"})
 """Captures in which the framework let a tool's failure end the run at once."""
 
+TOKENS_ON_RUNS = frozenset({"voltagent"})
+"""Instrumentations with one span for all model calls of a run: it states the tokens of the last of them, and the span
+above it those of all."""
+
 SPREAD_CALLS = frozenset({"openlit_openai"})
 """Instrumentations that leave tool calls out of the history that they record: each call stands only in the trace of
 the model call that asked for it, and the trace with the final answer cannot take it over."""
@@ -65,6 +69,7 @@ EXCUSES = (
     Excuse("openai_agents_oi", "reasoning", _EVICTED, "long"),
     Excuse("llama_index_oi", "reasoning", _REPR),
     *(Excuse("openai_oi", fact, _EVICTED, "long") for fact in ("input", "calls", "arguments", "results")),
+    Excuse("voltagent", "reasoning", "thoughts stand only in what its memory writes"),
     Excuse("openlit_openai", "errors", _LEFT_OUT),
     Excuse("openlit_openai", "input", "the span of a model call that failed has no input", "llm_error"),
     Excuse("openlit_openai", "results", _LEFT_OUT),

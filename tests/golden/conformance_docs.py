@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -108,6 +109,22 @@ COMMITTED = {
 }
 """Committed sets that were recorded like one of another name; the others were recorded like those of their own name."""
 
+DOCUMENTED = (
+    ("AG2", "its own spans and conversations", "earlier"),
+    ("Amazon Bedrock AgentCore", "spans of the AWS distribution, their content in log records", "earlier"),
+    ("CrewAI", "its own spans", "earlier"),
+    ("Envoy AI Gateway (d408b675)", "the GenAI conventions, or OpenInference", "2026-11-28"),
+    ("GitHub Copilot in VS Code (3fef59cc)", "the GenAI conventions and `copilot_chat.*`", "2026-11-28"),
+    ("Laminar", "`lmnr.*`", "earlier"),
+    ("LiveKit Agents", "`lk.*`", "earlier"),
+    ("Logfire", "the spans of its own integrations", "earlier"),
+    ("Microsoft.Extensions.AI for .NET (0120286b)", "the GenAI conventions", "2026-11-28"),
+    ("Pipecat", "its spans of turns and services", "earlier"),
+    ("Semantic Kernel", "its spans of models, agents and functions", "earlier"),
+)
+"""Emitters that are read as their code and documentation describe them, without a recording: what is read, and when
+that was last looked at."""
+
 _HEAD = """\
 # What is read of which framework
 
@@ -179,7 +196,8 @@ def write(found: Sequence[Result], page: Path = PAGE) -> None:
     rows: dict[tuple[str, str], list[Result]] = {}
     for one in found:
         rows.setdefault(described(one.capture), []).append(one)
-    page.write_text("\n".join([_HEAD, *_table(rows), "", *_reasons(found), _TAIL.rstrip("\n")]) + "\n")
+    parts = [_HEAD, *_table(rows), "", *_days(), *_documented(), "", *_reasons(found), _TAIL.rstrip("\n")]
+    page.write_text("\n".join(parts) + "\n")
 
 
 def described(capture: Capture) -> tuple[str, str]:
@@ -203,6 +221,23 @@ def _table(rows: Mapping[tuple[str, str], Sequence[Result]]) -> Iterator[str]:
     for (framework, telemetry), of_row in sorted(rows.items(), key=lambda row: (row[0][0].lower(), row[0][1])):
         marks = " | ".join(mark([one.verdicts[fact] for one in of_row]) for fact in FACTS)
         yield f"| {framework} | {telemetry} | {len(of_row)} | {marks} |"
+
+
+def _days() -> Iterator[str]:
+    """Says when the emitters were recorded, a line for each day."""
+    names: dict[str, set[str]] = {}
+    for emitter, versions in json.loads((EMITTERS / "VERSIONS.json").read_text()).items():
+        names.setdefault(versions["day"], set()).add(RECORDED[COMMITTED.get(emitter, emitter)][0])
+    for day, of_day in sorted(names.items(), reverse=True):
+        yield f"Recorded on {day}: {', '.join(sorted(of_day, key=str.lower))}.\n"
+
+
+def _documented() -> Iterator[str]:
+    yield "## Read by documentation only\n"
+    yield "Of these there is no recording. Each is tested with spans made as its code and documentation say.\n"
+    yield "| emitter (commit) | what is read | looked at |"
+    yield "|---|---|---|"
+    yield from (f"| {' | '.join(row)} |" for row in DOCUMENTED)
 
 
 def _reasons(found: Sequence[Result]) -> Iterator[str]:

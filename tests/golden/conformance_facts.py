@@ -18,7 +18,14 @@ from pandaeval_otel.model import ToolCall
 from pandaeval_otel.model import Turn as ReadTurn
 from pandaeval_otel.model.raw import RawSpan
 from tests.golden.conformance_capture import Recorded, any_in, object_signatures, runs, squeezed, value_signatures
-from tests.golden.conformance_deviations import AGENT_NAMES, ENDS_AT_FAILURE, OWN_SESSIONS, RUNS_AGAIN, SPREAD_CALLS
+from tests.golden.conformance_deviations import (
+    AGENT_NAMES,
+    ENDS_AT_FAILURE,
+    OWN_SESSIONS,
+    RUNS_AGAIN,
+    SPREAD_CALLS,
+    TOKENS_ON_RUNS,
+)
 from tests.golden.conformance_truth import Call, Capture, Turn
 
 HANDOVER = re.compile(r"^(transfer_to|handoff)")
@@ -298,6 +305,8 @@ def _spent(seen: Seen) -> tuple[int, int]:
         spans = {span.span_id: span for span in one.evidence.spans}
         usage = {key: used for key, span in spans.items() if (used := _usage(span)) != (0, 0)}
         outer = {above for key in usage for above in _above(key, spans)}
+        if seen.capture.set in TOKENS_ON_RUNS:
+            outer = usage.keys() - outer
         for key, used in usage.items():
             twin = any(used == known and _overlap(spans[key], span) for known, span in spent.values())
             if key not in outer and not twin:

@@ -4,11 +4,12 @@ the answer, and nothing of it counts as a call that nobody answered."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.base.score import Score
+from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.judge.sections import SAID, said_on_the_way, thoughts
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC as GROUNDING
 from pandaeval_collector.scoring.metrics.trace.response import response
@@ -87,3 +88,13 @@ def test_what_is_said_between_calls_stands_between_them(path: Path) -> None:
     assert search.start_ns < said <= catalogue.start_ns
     for _, earlier in read(path)[:-1]:
         assert said_on_the_way(earlier) == ()
+
+
+def test_a_value_on_a_page_that_the_provider_alone_can_read_is_not_made_up() -> None:
+    """Anthropic's search results are a title, and a page in cipher."""
+    trace = read(FOLDER / "hosted_anthropic_genai" / "search_streamed.otlp.jsonl")[0][1]
+    answer = "The boat Aker won the ferry race on 15 July 2026."
+    said = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))
+    finding = GROUNDING.evaluate(said, CONTEXT)
+    assert isinstance(finding, Unscored)
+    assert "captured in part" in finding.reason

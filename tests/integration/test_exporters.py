@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as classic
 
 from pandaeval_collector.app.collector import Collector
-from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters._otlp import transport
 from pandaeval_collector.exporters.delivery import outbox as outlet

@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_lab.cli import _report
+from pandaeval_lab.cli.report import default_file
 from support.judged import trace
 from support.reports import parsed, report, result
 
@@ -68,8 +68,8 @@ def test_without_output_a_pipe_gets_the_report_and_a_terminal_a_file(recording: 
     outcome = _evaluate(recording)
     assert outcome.stdout.startswith("<!DOCTYPE html>")
     assert "open it in a browser" in outcome.stderr
-    assert _report.default_file(terminal=True) == Path("pandaeval-report.html")
-    assert _report.default_file(terminal=False) is None
+    assert default_file(terminal=True) == Path("pandaeval-report.html")
+    assert default_file(terminal=False) is None
 
 
 def test_of_paths_only_names_are_told(recording: Path, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(
         (
-            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/problem_fit.py"),
-            *("alignment/align.py", "cases/best_matching.py", "passk/suite.py"),
+            *("analysis/stats/*.py", "labels/judge_agreement.py", "labels/learning.py"),
+            *("alignment/align.py", "cases/arguments.py", "passk/figures.py"),
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
@@ -69,7 +69,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "exporters": Area(
         (
-            *("exporters/_fields.py", "exporters/_glance.py", "exporters/_text.py"),
+            *("exporters/_fields.py", "exporters/_glance.py", "exporters/prometheus.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",

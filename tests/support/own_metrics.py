@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pandaeval_collector.base import telemetry
 from pandaeval_collector.base.instrument import Instrument
-from pandaeval_collector.exporters._text import metric_name
+from pandaeval_collector.exporters.prometheus import metric_name
 from pandaeval_collector.store import series
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"

@@ -33,10 +33,10 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
 from pandaeval_collector.show.api.page import page_app, runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.listener import BoundedAnswers
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.clock import StoreClock

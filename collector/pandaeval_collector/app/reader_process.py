@@ -14,9 +14,9 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
-from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.api.refusals import refusal

@@ -3,11 +3,10 @@
 Imports base, exporters, receivers.
 """
 
-from pandaeval_collector.config._load import Resolved, load, resolve
+from pandaeval_collector.config._load import Resolved, check_machine, load, resolve, secret
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
 from pandaeval_collector.config._names import MetricNames, check_embedder, check_metrics
 from pandaeval_collector.config._problem import ConfigError, Problem
-from pandaeval_collector.config._rules import check_machine, secret
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import LineSection

@@ -1,19 +1,155 @@
-"""From files and environment to a valid :class:`Config`, or to every reason why not."""
+"""From files and environment to a valid :class:`Config`, or to every reason why not, rules over several keys among
+them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._messages import to_problem
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
-from pandaeval_collector.config._rules import conflicts
 from pandaeval_collector.config._sources import Draft, read_environ, read_file, read_overrides, without
-from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config._tree import Config, keys
+from pandaeval_collector.exporters.otlp import SIGNALS
+from pandaeval_collector.receivers.bind import BindError, InsecureBind, check_bind, parse_address
+
+Conflict = tuple[tuple[str, ...], str]
+"""Dotted keys that contradict each other, of which the first that the user has set is the one to blame, and why."""
+
+
+def conflicts(config: Config) -> Iterator[Conflict]:
+    """Yields all conflicts. A conflict is only worth telling if each of its keys is valid by itself."""
+    yield from _limits(config)
+    yield from _listeners(config)
+    yield from _endpoints(config)
+    judge, store, otlp, weights = config.judge, config.store, config.exporters.otlp, config.session.weights
+    if (otlp.client_certificate is None) != (otlp.client_key is None):
+        names = ("exporters.otlp.client_certificate", "exporters.otlp.client_key")
+        yield names, "client_certificate and client_key go together: set both or neither"
+    if len(weights) == 4 and not any(weights.values()):
+        yield ("session.weights",), "all weights are 0; at least one signal must count"
+    if store.on_shutdown == "forward" and store.drain_to is None:
+        names = ("store.on_shutdown", "store.drain_to")
+        yield names, "forward needs store.drain_to, the endpoint that takes the open traces"
+    if config.kafka.brokers is not None and store.on_shutdown != "persist":
+        message = (
+            "open traces of a Kafka topic are read again by whoever takes over: store.on_shutdown has to be persist"
+        )
+        yield ("store.on_shutdown", "kafka.brokers"), message
+    if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
+        message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
+        yield ("judge.when", "judge.sample"), message
+    if judge.calibrated_thresholds and judge.calibration is None:
+        message = "there is no judge.calibration to take thresholds from; make one with `pandaeval calibrate --write`"
+        yield ("judge.calibrated_thresholds", "judge.calibration"), message
+
+
+def _limits(config: Config) -> Iterator[Conflict]:
+    times = [(f"close.{name}", getattr(config.close, name)) for name in ("quiet", "idle", "max_age")]
+    for (short, less), (long, more) in pairwise(times):
+        if less > more:
+            yield (short, long), f"{short} ({format_duration(less)}) is longer than {long} ({format_duration(more)})"
+    largest, together = config.server.max_request_bytes, config.server.max_inflight_bytes
+    if largest > together:
+        message = (
+            f"server.max_request_bytes ({format_size(largest)}) is more than "
+            f"server.max_inflight_bytes ({format_size(together)}), so the largest request would never be accepted"
+        )
+        yield ("server.max_request_bytes", "server.max_inflight_bytes"), message
+
+
+def _listeners(config: Config) -> Iterator[Conflict]:
+    server = config.server
+    taken: dict[int, str] = {}
+    for name in ("grpc", "http", "health"):
+        address, key = parse_address(getattr(server, name)), f"server.{name}"
+        if address.port in taken:
+            yield (key, taken[address.port]), f"port {address.port} is already that of {taken[address.port]}"
+        elif address.port:
+            taken[address.port] = key
+        try:
+            if name != "health":  # Whether a token is demanded is what counts here, not which.
+                check_bind(address, server.tls, server.token_env, server.insecure_bind, setting="")
+        except InsecureBind as refusal:
+            yield (key, "server.insecure_bind", "server.tls", "server.token_env"), str(refusal).strip()
+
+
+def _endpoints(config: Config) -> Iterator[Conflict]:
+    """Yields a conflict for an endpoint that is this collector, and for a gRPC endpoint with a path of OTLP/HTTP, whose
+    port is most likely wrong, too."""
+    own = {_plain(config.server.grpc): "server.grpc", _plain(config.server.http): "server.http"}
+    otlp = config.exporters.otlp
+    given = {"exporters.otlp.endpoint": otlp.endpoint}
+    given |= {f"exporters.otlp.{name}.endpoint": getattr(otlp, name).endpoint for name in SIGNALS}
+    for name, endpoint in {**given, "store.drain_to": config.store.drain_to}.items():
+        if endpoint and (listener := own.get(_plain(endpoint))):
+            yield (name, listener), f"the endpoint is this collector's own address ({listener})"
+    paths = tuple(f"/v1/{signal}" for signal in SIGNALS)
+    for name, endpoint in given.items():
+        if otlp.protocol == "grpc" and endpoint and endpoint.rstrip("/").endswith(paths):
+            message = (
+                "a gRPC endpoint has no path: write http://HOST:4317, or set exporters.otlp.protocol: http/protobuf"
+            )
+            yield (name, "exporters.otlp.protocol"), message
+
+
+def _plain(endpoint: str) -> str:
+    return endpoint.rpartition("//")[2].rstrip("/").replace("localhost:", "127.0.0.1:")
+
+
+_UNSET = "the environment variable {} is not set"
+
+
+def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
+    """Returns the value of the environment variable that a ``…_env`` key names, stripped; ``None`` when the key is not
+    set.
+
+    Raises :class:`ConfigError` when the variable is missing or empty: what asks for a secret never goes without.
+    """
+    if env_name is None:
+        return None
+    value = environ.get(env_name, "").strip()
+    if not value:
+        raise ConfigError([Problem("", _UNSET.format(env_name))])
+    return value
+
+
+def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
+    """Finds variables that are named and not set, certificates that cannot be used, a data directory that is a file.
+
+    Apart from ``load``, since a config may be checked where its secrets are not. The problems have keys, no places.
+    """
+    problems = []
+    for path in keys():
+        if path[-1].endswith("_env"):
+            value: object = config
+            for name in path:
+                value = getattr(value, name, None)
+            if isinstance(value, str) and not environ.get(value, "").strip():
+                problems.append(Problem(".".join(path), _UNSET.format(value)))
+    if tls := config.server.tls:
+        try:
+            tls.verify()
+        except BindError as error:
+            problems.append(Problem("server.tls", str(error)))
+    otlp = config.exporters.otlp
+    if otlp.certificate or otlp.client_certificate or otlp.client_key:
+        from pandaeval_collector.exporters._otlp.transport import Trust  # imports gRPC
+
+        try:
+            Trust(otlp.certificate, otlp.client_certificate, otlp.client_key).verify()
+        except ValueError as error:
+            problems.append(Problem("exporters.otlp", str(error)))
+    if Path(config.store.path).is_file():
+        problems.append(Problem("store.path", f'"{config.store.path}" is a file; it has to be a directory'))
+    return problems
+
 
 Check = Callable[[Config], Iterable[Problem]]
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeGuard
 
-from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price

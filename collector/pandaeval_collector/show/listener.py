@@ -1,22 +1,111 @@
-"""What a collector's HTTP listener shows beside taking spans in: routes, behind which the reader answers.
+"""What a collector's HTTP listener shows beside taking spans in: routes, behind which the reader answers,
+and bounds on what the answers that are under way hold in memory, however slowly they are read.
 
 Imports nothing that looks into content: it is the front's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Match, Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
-from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
+from pandaeval_collector.show.api.refusals import refusal
 from pandaeval_collector.show.api.writing import OwnWrites
+
+_BYTES = 64 << 20
+_AT_ONCE = 256
+_PIECE = 64 << 10
+_SMALL = 256 << 10
+"""Bodies up to this size are not counted: :data:`_AT_ONCE` of them take no more than :data:`_BYTES`."""
+_LONGEST_S = 120.0
+_BUSY = refusal(503, "too many answers are under way and not read yet: come back in some seconds", {"retry-after": "5"})
+
+
+class BoundedAnswers:
+    """Sends the bodies of applications in pieces, as fast as the connection takes them, and answers 503 if a body does
+    not fit into one budget of memory. Bodies that are the same object count once. On one event loop."""
+
+    def __init__(self, most_bytes: int = _BYTES, at_once: int = _AT_ONCE, longest_s: float = _LONGEST_S) -> None:
+        """``longest_s``: the time after which the sending of a body is broken off."""
+        self._most_bytes, self._at_once, self._longest_s = most_bytes, at_once, longest_s
+        self._under_way, self._held = 0, 0
+        self._bodies: Counter[int] = Counter()
+
+    def bound(self, app: ASGIApp) -> ASGIApp:
+        """Returns the application within these bounds."""
+
+        async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+            if self._under_way >= self._at_once:
+                await _BUSY(scope, receive, send)
+                return
+            self._under_way += 1
+            try:
+                await app(scope, receive, self._sending(scope, receive, send))
+            finally:
+                self._under_way -= 1
+
+        return bounded
+
+    def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
+        """Returns a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
+        heads: list[Message] = []
+        ended = False
+
+        async def sending(message: Message) -> None:
+            nonlocal ended
+            if message["type"] == "http.response.start":
+                heads.append(message)
+                return
+            body = message.get("body", b"")
+            if ended or (heads and not self._fits(body)):
+                if not ended:
+                    await _BUSY(scope, receive, send)
+                ended = True
+                return
+            try:
+                with self._holding(body):
+                    async with asyncio.timeout(self._longest_s):
+                        if heads:
+                            await send(heads.pop())
+                        for start in range(0, max(1, len(body)), _PIECE):
+                            more = message.get("more_body", False) or start + _PIECE < len(body)
+                            piece = body[start : start + _PIECE]
+                            await send({"type": "http.response.body", "body": piece, "more_body": more})
+            except TimeoutError:  # the server hangs up on a client whose answer was not finished
+                ended = True
+
+        return sending
+
+    def _fits(self, body: bytes) -> bool:
+        """Returns whether there is room for a body; there is always if no other one is held."""
+        size = len(body)
+        return size <= _SMALL or not self._held or id(body) in self._bodies or self._held + size <= self._most_bytes
+
+    @contextmanager
+    def _holding(self, body: bytes) -> Iterator[None]:
+        if len(body) <= _SMALL:
+            yield
+            return
+        key = id(body)
+        self._held += 0 if key in self._bodies else len(body)
+        self._bodies[key] += 1
+        try:
+            yield
+        finally:
+            self._bodies[key] -= 1
+            if not self._bodies[key]:
+                del self._bodies[key]
+                self._held -= len(body)
 
 
 def shown(reader: ASGIApp, hosts: Collection[str] | None, has_page: bool) -> list[BaseRoute]:

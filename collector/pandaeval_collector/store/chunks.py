@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,7 +21,6 @@ import zstandard
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.commits import keep_newest
-from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.rows import Chunk, row_sum
 from pandaeval_collector.store.table import StoreTable, insert
 
@@ -205,21 +203,6 @@ def contents(connection: sqlite3.Connection, trace_id: bytes) -> list[Part]:
         else:
             return [found[id_] for id_ in sorted(found)]
     return [] if row is None else unpacked(row[0])
-
-
-def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
-    """Returns the requests that the data directory ``path`` holds of a trace, decided or not, oldest first; also while
-    a collector has it open. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
-    file = path / FILE_NAME
-    if not file.is_file():
-        raise FileNotFoundError(str(file))
-    reader = connect(file, "off", read_only=True)
-    try:
-        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
-        kept = [] if rows else contents(reader, trace_id)
-    finally:
-        reader.close()
-    return [*map(chunk_content, rows)] or [data for _, data in kept]
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:

@@ -51,7 +51,6 @@ _TOKEN = re.compile(r"https?://\S+|\w(?:(?!https?://)[\w-])*+")
 _VOLATILE = re.compile(r"\d|://")
 _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
-_EXAMPLES = 3
 MOST_GROUPS = 2000
 """Most groups kept. Those without a failure for longest make room."""
 _KEPT_EXAMPLES = 20
@@ -191,70 +190,9 @@ def at_least(severity: str, least: str) -> bool:
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 
-@dataclass(frozen=True, slots=True)
-class RootCause:
-    """A group of failures. ``title``, ``description``: their root cause in words; ``members``: its failures in their
-    order, at least one; ``grouped``: whether a judge named the cause, and not code for want of one."""
-
-    title: str
-    description: str
-    severity: str
-    members: tuple[Failure, ...]
-    grouped: bool = True
-
-    @property
-    def id(self) -> str:
-        """The group's id: 12 hex digits that follow from its first failure."""
-        return group_id(self.members[0].result)
-
-    @property
-    def count(self) -> int:
-        return len(self.members)
-
-    @property
-    def examples(self) -> tuple[Failure, ...]:
-        """The first few failures of the group."""
-        return self.members[:_EXAMPLES]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of its failures, each once."""
-        return tuple(dict.fromkeys(member.label for member in self.members))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the group as results and programs have it."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "description": self.description,
-            "severity": self.severity,
-            "occurrences": self.count,
-            "labels": [*self.labels],
-        }
-
-
 def group_id(result: str) -> str:
     """The id of the group that a failure begins: 12 hex digits of the id of its result."""
     return hashlib.blake2b(result.encode(), digest_size=6).hexdigest()
-
-
-def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
-    """Groups failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
-    ``least``: the severity where no metric declares one; ``None``: that of the label."""
-    found: dict[tuple[str, ...], list[Failure]] = {}
-    for failure in failures:
-        found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
-    causes = []
-    for first, *others in found.values():
-        title = first.title if first.is_known else f"{first.metric}: {first.label}"
-        weight = first.severity or least or first.weight
-        causes.append(RootCause(title, first.reason, weight, (first, *others), grouped=False))
-    return worst_first(causes)
-
-
-def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Sorts groups: those of agents that claim what they did not do, then by severity, then by size."""
-    return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:

@@ -70,18 +70,6 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
     return bool(found.fetchone()[0])
 
 
-def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    """Returns the verdicts about runs of which the store holds no decision, judged score or verdict."""
-    noted = (
-        "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
-    )
-    return [
-        each
-        for each in labels
-        if not connection.execute(noted, (each.unit,)).fetchone()[0] and not is_decided(connection, each)
-    ]
-
-
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float, door: Door = "person") -> Fates:
     """Keeps verdicts, one for each run, metric and annotator: the one that was given last. A verdict without a time
     was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. A log record never

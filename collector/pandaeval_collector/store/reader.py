@@ -84,18 +84,6 @@ class StoreReader(StoreTable):
                     content = b""
                 yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
 
-    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
-        """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
-        (for files: the order on disk must not matter). Memory does not grow with their number."""
-        with self.scan() as reader:
-            rows = reader.execute(
-                """SELECT trace_id, group_concat(id), sum(size), sum(items),
-                          min(CASE logs WHEN 0 THEN start_ns END) AS start
-                   FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
-            )
-            for trace_id, ids, size, items, _ in rows:
-                yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
-
     def contents(self, trace_id: bytes) -> list[Part]:
         """See :func:`pandaeval_collector.store.chunks.contents`."""
         return contents(self._reader(), trace_id)

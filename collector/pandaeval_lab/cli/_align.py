@@ -22,23 +22,24 @@ from pandaeval_collector.jobs.anew import Forgetful
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.judging_files import WrittenGuideline
+from pandaeval_collector.runs.settings import WrittenGuideline
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.alignment.align import (
     Alignment,
+    FileJudging,
     JudgedUnit,
     LabelledRun,
     TriedGuideline,
     VerdictChange,
     disagreements,
+    judged,
     plain,
     proposing_rubric,
 )
 from pandaeval_lab.alignment.align import align as align_judge
-from pandaeval_lab.alignment.judging import FileJudging, judged
+from pandaeval_lab.cli._inputs import RunSource
 from pandaeval_lab.cli._judges import judge_of
 from pandaeval_lab.cli._names import metric_names
-from pandaeval_lab.cli._run_source import RunSource
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.judge_check import METRIC, CheckRun, Sheet, planned, sheet

@@ -11,9 +11,10 @@ from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.store.failures import RootCause, at_least
+from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.root_causes import RootCause
 
 
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:

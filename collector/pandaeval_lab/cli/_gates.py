@@ -16,17 +16,18 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import TOLERANCE, Result, cut
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.store.failures import RootCause, at_least
+from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.passk.attempts import CaseTrials, slim, trials
 from pandaeval_lab.passk.gate import GateVerdict, Rules, compared, first_of
+from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.replay.root_causes import RootCause
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 _CURES = {

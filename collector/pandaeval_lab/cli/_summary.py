@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.show.report.cures import is_inline, spelled_out, verdict
-from pandaeval_collector.show.report.results import signal_of
-from pandaeval_collector.store.failures import Failure, RootCause, failure_of
+from pandaeval_collector.show.report.results import is_inline, signal_of, spelled_out, verdict
+from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
+from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_lab.report.ranking import rank
 
 if TYPE_CHECKING:

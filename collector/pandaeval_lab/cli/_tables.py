@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.show.report.cures import unasked
-from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.show.report.results import unasked
 from pandaeval_lab.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40

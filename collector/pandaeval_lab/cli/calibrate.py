@@ -20,6 +20,7 @@ from pandaeval_lab.labels import calibration
 from pandaeval_lab.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.judge_agreement import AgreementEstimate, AnnotatorAgreement
+from pandaeval_lab.replay.files import result_lines
 
 
 def calibrate(
@@ -40,7 +41,7 @@ def calibrate(
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
     if results is not None:
-        scores = from_lines(results)
+        scores = from_lines(result_lines(results))
     else:
         assert store is not None
         with opened_folder(store) as connection:

@@ -12,7 +12,6 @@ import typer
 import yaml
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
@@ -26,8 +25,8 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.passk.figures import between
-from pandaeval_lab.passk.promoting import promotable, saturation
+from pandaeval_lab.passk.figures import between, promotable, saturation
+from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
 

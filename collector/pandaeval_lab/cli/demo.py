@@ -22,9 +22,9 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.cli._recordings import recorded
-from pandaeval_lab.cli._report import write_report
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_summary
+from pandaeval_lab.cli.report import write_report
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin

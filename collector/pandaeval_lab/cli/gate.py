@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_lab.cli._ci import write_gate
 from pandaeval_lab.cli._gates import Against, outcome, tell
 from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.replay.files import result_lines
 
 gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when one fails.", no_args_is_help=True)
 

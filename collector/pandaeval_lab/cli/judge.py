@@ -22,14 +22,13 @@ from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.judging_files import read_guidelines
+from pandaeval_collector.runs.settings import read_guidelines
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
+from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_lab.judge_check.plan import CheckItem
-from pandaeval_lab.judge_check.questions import forecast
+from pandaeval_lab.judge_check.questions import CheckItem, forecast
 
 _INTERRUPTED = 130
 

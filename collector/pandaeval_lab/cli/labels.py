@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +59,7 @@ def import_(
 
 
 def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
-    unknown = people.unheard_of(connection, labels)
+    unknown = unheard_of(connection, labels)
     if not unknown:
         return labels
     said = f"{len(unknown)} of {len(labels)} verdicts are about runs that this store does not hold: "
@@ -68,6 +69,18 @@ def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], ski
     typer.echo(said, err=True)
     strange = {id(each) for each in unknown}
     return [each for each in labels if id(each) not in strange]
+
+
+def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
+    """Returns the verdicts about runs of which the store holds no decision, judged score or verdict."""
+    noted = (
+        "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
+    )
+    return [
+        each
+        for each in labels
+        if not connection.execute(noted, (each.unit,)).fetchone()[0] and not people.is_decided(connection, each)
+    ]
 
 
 @labels.command("next")

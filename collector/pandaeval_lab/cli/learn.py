@@ -21,11 +21,12 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, learned_folder
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import people
+from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._names import metric_names
-from pandaeval_lab.cli._run_source import RunSource, run_source
 from pandaeval_lab.cli._tables import print_problems
 from pandaeval_lab.labels.files import read_labels
 from pandaeval_lab.labels.learning import (
+    HeldOutFigures,
     LabelledRuns,
     RunVerdict,
     keep,
@@ -34,7 +35,6 @@ from pandaeval_lab.labels.learning import (
     of_judge,
     of_people,
 )
-from pandaeval_lab.labels.problem_fit import HeldOutFigures
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 

@@ -10,7 +10,6 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_line
@@ -25,6 +24,7 @@ from pandaeval_lab.passk.figures import (
     task_results,
     worst_first,
 )
+from pandaeval_lab.replay.files import result_lines
 
 
 def passk(

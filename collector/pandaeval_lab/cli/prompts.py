@@ -21,7 +21,7 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
-from pandaeval_collector.runs.judging_files import adopted, read_guidelines
+from pandaeval_collector.runs.settings import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests

@@ -1,11 +1,12 @@
-"""``pandaeval report``: the HTML report of what a collector has scored, also while it runs."""
+"""``pandaeval report``: the HTML report of what a collector has scored, also while it runs; and that of a run over
+files."""
 
 from __future__ import annotations
 
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,23 +16,27 @@ import typer
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.result import now
+from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.show.report.detail import stored_trace
 from pandaeval_collector.show.report.index import facts_of
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
+from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_lab.cli._inputs import READ_LIMIT_S, stored_rows
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.cli._report import default_file
-from pandaeval_lab.cli._run_source import READ_LIMIT_S, stored_rows
+from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Where, parse_where
 from pandaeval_lab.cli._writing import output_file
+from pandaeval_lab.replay.root_causes import RootCause, by_code
+from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
@@ -141,3 +146,65 @@ def _nothing(finder: Finder, settings: Config, others: int) -> str:
         f"`pandaeval collector` (gRPC {server.grpc}, HTTP {server.http}; docs/instrument.md says how), and are "
         "scored some seconds after their outermost span ended."
     )
+
+
+_SHOWN_GROUPS = 100
+
+
+def default_file(terminal: bool) -> Path | None:
+    """Returns where a report goes without ``--output``: a file if standard output is a terminal, which it would flood,
+    else ``None`` for standard output."""
+    return Path("pandaeval-report.html") if terminal else None
+
+
+def write_report(
+    files: TraceFiles,
+    results: Callable[[Callable[[Conclusion], None]], Iterator[Result]],
+    summary: Summary,
+    target: TextIO,
+    origin: ReportOrigin,
+    *,
+    grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code,
+    on_scored: Callable[[int, int], None] = lambda done, total: None,
+    failed_gates: Callable[[], Sequence[str]] = tuple,
+) -> str:
+    """Writes the report of ``files``, and returns a sentence on its size. ``results`` scores what is read, and calls
+    its argument with each batch of traces; ``origin``: what was asked for, without what comes of it; ``grouped`` groups
+    failures. ``on_scored`` is called with the number of scored traces and of all."""
+    scored = without_agents = left_out = 0
+    total = files.waiting()
+
+    def decided(decision: Conclusion) -> None:
+        nonlocal scored, without_agents, left_out
+        page.traces(decision.traces)
+        summary.runs(decision.told)
+        left_out += len(decision.left_out)
+        scored += len(decision.traces)
+        without_agents += decision.not_genai
+        on_scored(scored + left_out + without_agents, total)
+
+    with Report(total) as page:
+        for result in results(decided):
+            summary.take(result)
+            page.result(result)
+        summary.groups = grouped(summary.failures)
+        about = replace(
+            origin,
+            made_at=now().isoformat(timespec="seconds"),
+            version=installed_version(),
+            requests=files.read.requests,
+            items=files.read.items,
+            unreadable=files.read.bad,
+            problems=tuple(files.read.problems),
+            without_agents=without_agents,
+            left_out=left_out,
+            failures=[
+                {**group.to_dict(), "examples": [{"place": one.place, "trace": one.trace_id} for one in group.examples]}
+                for group in summary.groups[:_SHOWN_GROUPS]
+            ],
+            cases=summary.layers.brief() if summary.layers is not None else (),
+            gates=failed_gates(),
+        )
+        size = page.write(target, about)
+    sessions, traces = len(summary.sessions_worst_first()), summary.traces
+    return f"{many(sessions, 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"

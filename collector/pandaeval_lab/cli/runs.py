@@ -15,8 +15,7 @@ from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
 from pandaeval_collector.show.mcp.lines import moment
-from pandaeval_lab.cli._taken_in import take_in
-from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, watched
+from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, take_in, watched
 
 _RUNS = Listing(
     (

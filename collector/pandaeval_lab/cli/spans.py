@@ -13,7 +13,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, folder_of
-from pandaeval_collector.store.chunks import stored_spans
+from pandaeval_collector.store.chunks import CHUNK, chunk_content, contents
+from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.finding import Finder
 
 
@@ -56,3 +57,18 @@ def _whole(folder: Path, begun: str) -> bytes:
         said = "several traces are" if found else "no trace is"
         raise UserError(f"{begun}: {said} called so in {folder}; `pandaeval traces` lists them")
     return bytes.fromhex(found[0])
+
+
+def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
+    """Returns the requests that the data directory ``path`` holds of a trace, decided or not, oldest first; also while
+    a collector has it open. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
+    file = path / FILE_NAME
+    if not file.is_file():
+        raise FileNotFoundError(str(file))
+    reader = connect(file, "off", read_only=True)
+    try:
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
+        kept = [] if rows else contents(reader, trace_id)
+    finally:
+        reader.close()
+    return [*map(chunk_content, rows)] or [data for _, data in kept]

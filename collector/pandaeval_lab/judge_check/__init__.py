@@ -4,8 +4,7 @@ and runs that try to talk to the judge.
 Imports replay.
 """
 
-from pandaeval_lab.judge_check.plan import METRIC, planned
-from pandaeval_lab.judge_check.questions import CheckRun, JudgeAwayError
+from pandaeval_lab.judge_check.questions import METRIC, CheckRun, JudgeAwayError, planned
 from pandaeval_lab.judge_check.sheet import Sheet, sheet
 
 __all__ = ["METRIC", "CheckRun", "JudgeAwayError", "Sheet", "planned", "sheet"]

@@ -12,8 +12,7 @@ from pandaeval_collector.analysis.stats.paired import PairedEstimate, difference
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_lab.judge_check.plan import INJECTION, METRIC, PLAIN, POSITION, VERBOSITY, known_runs
-from pandaeval_lab.judge_check.questions import Reply
+from pandaeval_lab.judge_check.questions import INJECTION, METRIC, PLAIN, POSITION, VERBOSITY, Reply, known_runs
 
 # What the replies of a check say about the model: one figure for each property that a judge has to have.
 PASSES = 0.5

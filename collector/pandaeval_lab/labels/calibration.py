@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.labels.calibrated import FORMAT
 from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_lab.labels.files import save
@@ -159,11 +158,10 @@ def write(calibrations: Collection[Calibration], path: Path) -> None:
 
 
 # The scores that labels are held against: from results as JSON lines, or from a store.
-def from_lines(path: Path) -> dict[Key, JudgedRow]:
-    """Reads the scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each
-    unit and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
+def from_lines(results: Iterable[dict[str, Any]]) -> dict[Key, JudgedRow]:
+    """Returns the scored ones of results as JSON objects: of each unit and metric the one with the highest revision."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
-    for result in result_lines(path):
+    for result in results:
         _add(found, result)
     return {key: row for key, (_, row) in found.items() if row is not None}
 

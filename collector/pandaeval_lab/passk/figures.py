@@ -1,22 +1,36 @@
 """What trials say: pass@k and pass^k of each case by three estimators, and of all cases together; and
-the results and words that they become."""
+the results and words that they become.
+
+The mean is over the cases' unbiased estimates, since the errors of any other estimator would not cancel. The interval
+is Wilson's, with each case as one observation, below 50 cases; from there on the bootstrap over cases, which is
+narrower where cases differ little, and far too narrow where there are few. A case's estimate lies in 0..1, so it
+varies no more than a yes or no does: Wilson's interval is on the safe side.
+
+A capability case asks what an agent cannot do yet; one that it always passes measures nothing more, and is worth more
+as a guard. Steady means: even the lower end of the 95 % interval of pass^k is high enough, so that a few lucky trials
+promote nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import orjson
 
-from pandaeval_collector.analysis.stats.pass_k import MODES, PassEstimate, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import MODES, Mode, PassEstimate, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, means, normal_quantile, wilson
 from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
-from pandaeval_lab.passk.suite import Bounds, SuiteEstimate, bounds, suite
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
@@ -243,3 +257,115 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
                     "method": estimate.method,
                 },
             }
+
+
+Bounds: TypeAlias = tuple[float | None, float | None]
+ENOUGH_CASES = 50
+"""From here on the bootstrap over cases holds what it says."""
+
+Counts = tuple[int, int]
+"""Determined trials of a case, and how many of them succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteEstimate:
+    """``value``: ``None`` unless all ``of`` cases of the suite have ``k`` determined trials. ``mean``: over the
+    ``cases`` that do, with its 95 % interval ``ci_low`` to ``ci_high`` by ``method``; ``None`` if none does."""
+
+    value: float | None
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
+    cases: int
+    of: int
+    method: str
+
+
+def suite(of: Callable[[int, int, int, Mode], PassEstimate], cases: Sequence[Counts], k: int) -> SuiteEstimate:
+    """Estimates ``of``, pass@k or pass^k, at a case of this kind."""
+    found = [of(n, c, k, "unbiased").value for n, c in cases]
+    known = [value for value in found if value is not None]
+    if not known:
+        return SuiteEstimate(None, None, None, None, 0, len(found), "")
+    mean, (low, high, method) = statistics.fmean(known), interval(known)
+    whole = mean if len(known) == len(found) else None
+    return SuiteEstimate(whole, mean, low, high, len(known), len(found), method)
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
+    """Returns the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
+    mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
+    shares = np.asarray(values, dtype=np.float64)
+    if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
+        return *wilson(mean, len(values), normal_quantile()), "wilson"
+    drawn = means(shares, np.ones(len(shares)), seed)
+    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return float(low), float(high), "bootstrap"
+
+
+def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
+    """Returns the ranges of pass@k and pass^k, had the ``undetermined`` trials been graded: all of them failures, or
+    all successes. ``None`` as for the estimates."""
+    low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
+    at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
+    return at, power
+
+
+CAPABILITY = "capability"
+_MOST_MORE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PromotableCase:
+    """A capability case. ``more``: how many further trials would all have to pass for its promotion; ``None`` for more
+    than 2,000."""
+
+    case: CaseOutcomes
+    power: PassEstimate
+    more: int | None
+
+    @property
+    def steady(self) -> bool:
+        """Whether it is proposed for promotion."""
+        return self.more == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the case and its figures, JSON-ready."""
+        return {
+            "case": self.case.id,
+            "n": self.case.n,
+            "c": self.case.c,
+            "undetermined": self.case.undetermined,
+            "pass_pow_k": self.power.median,
+            "ci_low": self.power.ci_low,
+            "ci_high": self.power.ci_high,
+            "promote": self.steady,
+            "more_passing_trials": self.more,
+        }
+
+
+def saturation(candidates: Sequence[PromotableCase]) -> str:
+    """Writes a sentence about the share of capability cases that pass steadily."""
+    steady, every = sum(each.steady for each in candidates), len(candidates)
+    if not every:
+        return "no trial of a capability case in these results"
+    full = "; the suite is saturated: it shows no progress any more, add harder cases" if steady == every else ""
+    return f"saturation: {steady} of {every} capability cases pass steadily ({steady / every:.0%}){full}"
+
+
+def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
+    """Returns all capability cases, first those of which ``k`` trials in a row pass with a share of at least ``least``,
+    0 to 1."""
+    candidates = []
+    for case in found.cases:
+        if case.kind == CAPABILITY:
+            n = len(case.trials)  # undetermined ones count as failed: what could not be graded promotes nothing
+            power = pass_pow_k(n, case.c, k, "bayesian")
+
+            def holds(more: int, n: int = n, c: int = case.c) -> bool:
+                low = pass_pow_k(n + more, c + more, k, "bayesian").ci_low
+                return low is not None and low >= least
+
+            more = bisect_left(range(_MOST_MORE + 1), True, key=holds)
+            candidates.append(PromotableCase(case, power, more if more <= _MOST_MORE else None))
+    return sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0)))

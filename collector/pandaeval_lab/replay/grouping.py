@@ -16,7 +16,8 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.store.failures import HIGH, Failure, RootCause, by_code, worst_first
+from pandaeval_collector.store.failures import HIGH, Failure
+from pandaeval_lab.replay.root_causes import RootCause, by_code, worst_first
 
 MOST = 120
 """Failures in one question; what is said of each is cut, so that they fit into every judge's window."""

@@ -18,7 +18,7 @@ from pandaeval_collector.pipeline.line.implied_sessions import Forward, LinkedTr
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.runs.replay import BATCH, batches
-from pandaeval_collector.store import Chunk, Store
+from pandaeval_collector.store import Chunk, Store, StoreReader
 from pandaeval_lab.replay.files import BadLine, Request
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
@@ -114,7 +114,7 @@ class TraceFiles:
     def waiting(self) -> int:
         """Returns how many traces were read and not scored, those without agents included."""
         self._flush()
-        return sum(1 for _ in self.store.reads.traces_by_start())
+        return sum(1 for _ in traces_by_start(self.store.reads))
 
     def contents(self, trace_id: str) -> Sequence[Part]:
         """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
@@ -162,7 +162,7 @@ class TraceFiles:
             self._waiting = []
 
     def _due(self) -> Iterator[DueTrace]:
-        for trace_id, chunks, size, items in self.store.reads.traces_by_start():
+        for trace_id, chunks, size, items in traces_by_start(self.store.reads):
             kept, trigger = self._capped(chunks, size, items)
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
@@ -184,3 +184,16 @@ class TraceFiles:
             if total >= self.rules.max_bytes:
                 return chunks[: index + 1], Trigger.MEMORY
         return chunks, Trigger.FILE
+
+
+def traces_by_start(reads: StoreReader) -> Iterator[tuple[bytes, list[int], int, int]]:
+    """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
+    (for files: the order on disk must not matter). Memory does not grow with their number."""
+    with reads.scan() as reader:
+        rows = reader.execute(
+            """SELECT trace_id, group_concat(id), sum(size), sum(items),
+                      min(CASE logs WHEN 0 THEN start_ns END) AS start
+               FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
+        )
+        for trace_id, ids, size, items, _ in rows:
+            yield trace_id, sorted(int(part) for part in ids.split(",")), size, items

@@ -1,8 +1,10 @@
-"""Gathers traces and their results for the report, in memory that grows by about a kilobyte per result."""
+"""Gathers traces and their results for the report, in memory that grows by about a kilobyte per result; says what to do
+where there is no score."""
 
 from __future__ import annotations
 
 import base64
+import tempfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,17 +15,76 @@ import orjson
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.base.untrusted.silence import says_something
+from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.pipeline.line.listing import shown_facts
-from pandaeval_collector.show.report.cures import judged, unasked
 from pandaeval_collector.show.report.detail import detail, with_results
 from pandaeval_collector.show.report.index import metrics_of, outcomes_of, session_result
-from pandaeval_collector.show.report.results import ShownResult, shown
-from pandaeval_collector.show.report.shell import filled_shell
-from pandaeval_collector.show.report.text import clean_json
-from pandaeval_lab.report.cures import cure, no_content_cure
+from pandaeval_collector.show.report.results import CURES, ShownResult, judged, shown, unasked
+from pandaeval_collector.show.report.text import clean_json, filled_shell
 from pandaeval_lab.report.ranking import rank
-from pandaeval_lab.report.spool import Spool
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Trace
+
+_NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
+_TOOL_CALL = (
+    "Nothing to switch on: the recording stops at a tool call. If the agent went on after it, its spans have "
+    "to come in the same trace."
+)
+_NO_CONTENT = "Nothing to switch on: what was captured holds no words to compare."
+_PARTS = (
+    "Question and answer are there; something else that it reads is not, such as arguments and results of calls. The "
+    "reason says what: switch its capture on."
+)
+
+
+def cure(why: str, trace_cure: str, reads_more: bool) -> str:
+    """Returns what to do about results with this ``why``. ``trace_cure``: what :func:`no_content_cure` says of the
+    trace; ``reads_more``: the metric needs more of a trace than question and answer."""
+    if why == "no_content":
+        return trace_cure if trace_cure and (reads_more or trace_cure != _PARTS) else _NO_CONTENT
+    return CURES.get(why, "")
+
+
+def no_content_cure(trace: Trace) -> str:
+    """Returns what to do about this trace if it has no content to score."""
+    if trace.ends_in_tool_call:
+        return _TOOL_CALL
+    if trace.error is not None and trace.output is None and trace.input is not None:
+        return _NO_ANSWER
+    if trace.input is not None and trace.output is not None:
+        return _PARTS if says_something(trace.input) and says_something(trace.output) else _NO_CONTENT
+    speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)  # their instrumentations come first
+    scopes = dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))
+    how = capture_cure((*scopes, *trace.dialects))
+    if trace.input is None and trace.output is None:
+        return f"Content capture is off in service {trace.service!r}: {how}."
+    what = "no user input" if trace.input is None else "no answer"
+    return f"Service {trace.service!r} captured {what}. If there was one: {how}."
+
+
+class Spool:
+    """Keeps JSON values, compressed, in a temporary file without a name. One thread."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._end = 0
+
+    def put(self, value: Any) -> tuple[int, int]:
+        """Stores a value, and returns the place with which :meth:`get` reads it."""
+        packed = zlib.compress(orjson.dumps(value), 1)
+        self._file.seek(self._end)
+        self._file.write(packed)
+        place = self._end, len(packed)
+        self._end += len(packed)
+        return place
+
+    def get(self, place: tuple[int, int]) -> Any:
+        self._file.seek(place[0])
+        return orjson.loads(zlib.decompress(self._file.read(place[1])))
+
+    def close(self) -> None:
+        self._file.close()
+
 
 # The data of a report as one HTML file that loads nothing.
 #

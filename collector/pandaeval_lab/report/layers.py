@@ -19,7 +19,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from xml.etree.ElementTree import indent as indent_xml
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_lab.report.spool import Spool
+from pandaeval_lab.report.collect import Spool
 
 LAYERS = ("reasoning", "action", "outcome")
 CORRECT = "trial_correct"

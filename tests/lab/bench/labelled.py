@@ -35,7 +35,7 @@ from lab.bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.quantiles import wilson  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
-from pandaeval_lab.labels.problem_fit import (  # noqa: E402
+from pandaeval_lab.labels.learning import (  # noqa: E402
     NOTHING,
     Z95,
     ShareEstimate,

@@ -31,7 +31,7 @@ from pandaeval_collector.analysis.rules.course import course  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
-from pandaeval_lab.labels.problem_fit import auroc, auroc_within, fitted, learn, thirds  # noqa: E402
+from pandaeval_lab.labels.learning import auroc, auroc_within, fitted, learn, thirds  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.quantiles import means
-from pandaeval_lab.passk.suite import ENOUGH_CASES, interval
+from pandaeval_lab.passk.figures import ENOUGH_CASES, interval
 
 LEVEL = 0.95
 GRID = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)

@@ -16,13 +16,12 @@ FEW = 3
 
 
 def trim(requests: Iterable[dict[str, Any]], tools: Iterable[str], spans: str = "") -> list[dict[str, Any]]:
-    """The requests with short texts, with few tools beside ``tools``, and with the spans whose name ``spans`` matches
-    and those above them."""
+    """The requests with short texts, with few tools beside ``tools``, with the spans whose name ``spans`` matches and
+    those above them, and with the log records of these spans."""
     named = tuple(tools)
     cut = [_cut(request, named) for request in requests]
-    kept = _kept(cut, re.compile(spans)) if spans else None
-    trimmed = [_only(request, kept) for request in cut] if kept is not None else cut
-    return [request for request in trimmed if any(request.values())]
+    kept = _kept(cut, re.compile(spans))
+    return [request for request in (_only(request, kept) for request in cut) if request]
 
 
 def _cut(value: Any, tools: tuple[str, ...]) -> Any:

@@ -13,11 +13,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cli._ci import add_summary, commands, wanted, write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.root_causes import RootCause
 from support.reports import parsed
 
 HOSTILE = "a::error::b\n::set-env name=X::y%0A, | <b>`x`</b> [l](http://e) \x1b[31m \x00"

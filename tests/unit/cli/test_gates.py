@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
-from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.root_causes import RootCause
 
 KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]

@@ -11,10 +11,11 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.config import Config
-from pandaeval_collector.store.failures import Failure, RootCause
+from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, gates, severity_gate, unanswered, with_groups
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
+from pandaeval_lab.replay.root_causes import RootCause
 from support.results import CODE, result
 
 SWITCH_ON = "switch content capture on in the instrumentation"

@@ -63,7 +63,7 @@ def test_ports_are_the_collectors() -> None:
     assert f"EXPOSE {' '.join(ports)}\n" in _DOCKERFILE
 
 
-@pytest.mark.parametrize("lock", ["collector", "judge", "ci"])
+@pytest.mark.parametrize("lock", ["collector", "judge", "ci", "build", "sbom"])
 def test_locks_are_what_the_project_asks_for(lock: str) -> None:
     """Otherwise: ``python deploy/locks/compile.py``."""
     text = (DEPLOY / "locks" / f"{lock}.txt").read_text()
@@ -85,3 +85,9 @@ def test_the_inventory_names_what_is_installed(tmp_path: Path) -> None:
     names = {canonicalize_name(component["name"]) for component in inventory["components"]}
     asked = [Requirement(text) for text in _APPLICATION["dependencies"] + _COLLECTOR["dependencies"]]
     assert {canonicalize_name(requirement.name) for requirement in asked} <= names
+
+
+def test_the_image_takes_no_package_without_its_hash() -> None:
+    taken = re.findall(r"\bpip(?: --python \S+)? install ([^\n&\\]*)", _DOCKERFILE)
+    assert len(taken) == 4
+    assert [each for each in taken if "--require-hashes" not in each and each.strip() != "--no-deps wheels/*.whl"] == []

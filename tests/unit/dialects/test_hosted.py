@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.model import Part, Text, ToolRequest, ToolResponse
+from tests.unit.dialects.composed import seen
 
 WORDS = {"type": "text", "text": "Aker won."}
 QUERY = {"query": "ferry race"}
@@ -200,3 +202,43 @@ def test_items_of_a_response_keep_their_order() -> None:
     found = messages_of(items, "user") or ()
     assert [message.role for message in found] == ["user", "assistant", "assistant", "user"]
     assert [type(part) for part in found[1].parts] == [ToolRequest, ToolResponse]
+
+
+WEB = {"webSearchQueries": ["ferry race"], "groundingChunks": [{"web": {"uri": "https://a.example", "title": "a"}}]}
+PASSAGE = {"title": "rules.md", "text": "At most 12 people."}
+FILES = {"retrieval_queries": ["people"], "grounding_chunks": [{"retrieved_context": PASSAGE}]}
+
+
+@pytest.mark.parametrize(
+    ("key", "told", "search"),
+    [
+        ("groundingMetadata", WEB, (asked("google_search", {"queries": ["ferry race"]}, ""),)),
+        (
+            "grounding_metadata",
+            FILES,
+            (asked("file_search", {"queries": ["people"]}, ""), ToolResponse([PASSAGE], "", "file_search")),
+        ),
+        ("groundingMetadata", {}, ()),
+        ("groundingMetadata", "lost", ()),
+    ],
+)
+def test_geminis_searches_stand_beside_the_answer(key: str, told: Any, search: tuple[Part, ...]) -> None:
+    answer = {"content": {"role": "model", "parts": [{"text": "Aker won."}]}, "finishReason": "STOP", key: told}
+    found = messages_of({"candidates": [answer]}, "assistant")
+    assert found is not None
+    assert found[0].parts == (*search, Text("Aker won."))
+
+
+def test_a_flattened_answer_is_completed_from_its_body() -> None:
+    """OpenInference leaves out of its flattened messages what it does not know."""
+    answer = {"content": {"role": "model", "parts": [{"text": "Aker won."}]}, "groundingMetadata": WEB}
+    span = seen(
+        {
+            "openinference.span.kind": "LLM",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": "Aker won.",
+            "output.value": json.dumps({"candidates": [answer]}),
+        }
+    )
+    parts_read = [part for message in span.output or () for part in message.parts]
+    assert parts_read == [asked("google_search", {"queries": ["ferry race"]}, ""), Text("Aker won.")]

@@ -189,3 +189,15 @@ def test_release_7_names_sessions_in_its_context() -> None:
     attributes = {"gen_ai.operation.name": "agent_step", "ai.settings.context.threadId": "t-1"}
     span = seen(attributes, "gen_ai", name="step 1")
     assert (span.kind, span.session_ids) == (Kind.STEP, ((4, "t-1"),))
+
+
+@pytest.mark.parametrize(("reason", "hosted"), [("stop", True), ("tool-calls", False)])
+def test_calls_beside_the_last_words_are_the_providers(reason: str, hosted: bool) -> None:
+    """Text and calls stand in two attributes: the reason alone tells whether the run waits for a call."""
+    calls = '[{"toolCallId": "t1", "toolName": "google_search", "input": "{}"}]'
+    span = seen(
+        {**OUTER, "ai.response.toolCalls": calls, "ai.response.finishReason": reason}, "ai", name="ai.generateText"
+    )
+    asked = ToolRequest("google_search", {}, "t1", hosted)
+    parts = [part for message in span.output or () for part in message.parts]
+    assert parts == ([asked, Text(SAID)] if hosted else [Text(SAID), asked])

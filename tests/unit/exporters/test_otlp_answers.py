@@ -13,7 +13,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 
-from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.exporters._otlp.answers import (
     BatchTooLargeError,

@@ -22,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.base.telemetry import INSTRUMENTS
-from pandaeval_collector.exporters._text import ScrapeText, content_type, label_name, metric_name
+from pandaeval_collector.exporters.prometheus import ScrapeText, content_type, label_name, metric_name
 from pandaeval_collector.store.series import EVALUATIONS, SCORE, Exemplar, Point
 from support.results import SPAN_ID, TRACE_ID
 

@@ -13,8 +13,7 @@ import pytest
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
 from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_lab.judge_check.plan import CheckItem, attacks, known_runs, parallel_swapped
-from pandaeval_lab.judge_check.questions import forecast
+from pandaeval_lab.judge_check.questions import CheckItem, attacks, forecast, known_runs, parallel_swapped
 from support import check_judges
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller

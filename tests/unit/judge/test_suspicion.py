@@ -8,7 +8,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.pack import pack, suspected
 from pandaeval_collector.scoring.evaluator.judged import provenance
-from pandaeval_lab.judge_check.plan import attacks
+from pandaeval_lab.judge_check.questions import attacks
 from support.judged import call, trace
 
 

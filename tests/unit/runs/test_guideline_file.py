@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.rubric import Guidance, guidance
-from pandaeval_collector.runs.judging_files import WrittenGuideline, adopted, read_guidelines
+from pandaeval_collector.runs.settings import WrittenGuideline, adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace._facts import TASK
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC

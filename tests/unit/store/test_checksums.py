@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import Chunk, Store, StoreReader
-from pandaeval_collector.store.chunks import DamagedChunkError, stored_spans
+from pandaeval_collector.store.chunks import DamagedChunkError
+from pandaeval_lab.cli.spans import stored_spans
 from support.database import open_database
 
 T1, T2 = b"1" * 16, b"2" * 16

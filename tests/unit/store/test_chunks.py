@@ -14,6 +14,7 @@ import zstandard
 from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreReader
 from pandaeval_collector.store.chunks import compress, decompress, pack
 from pandaeval_collector.store.rows import row_sum
+from pandaeval_lab.replay.trace_files import traces_by_start
 
 MIB = 1 << 20
 
@@ -88,7 +89,7 @@ def test_traces_by_their_start_with_all_their_chunks(store: Store) -> None:
         for number, logs, start, data, items in said
     ]
     store.append(chunks).result()
-    assert [*store.reads.traces_by_start()] == [
+    assert [*traces_by_start(store.reads)] == [
         (b"\2", [2], 1, 1),
         (b"\3", [3], 0, 1),
         (b"\0", [15], 1, 1),

@@ -11,8 +11,10 @@ import pytest
 import zstandard
 
 from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, chunks
-from pandaeval_collector.store.chunks import packed_contents, stored_spans
+from pandaeval_collector.store.chunks import packed_contents
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_lab.cli import spans
+from pandaeval_lab.cli.spans import stored_spans
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 7 * 86_400.0
@@ -217,7 +219,7 @@ class TestFile:
             writes_nothing.append(connection.execute("PRAGMA query_only").fetchone()[0])
             return connection
 
-        monkeypatch.setattr(chunks, "connect", opened)
+        monkeypatch.setattr(spans, "connect", opened)
         appended(store, 1, [(False, b"spans")])
         assert stored_spans(store.path, trace_id(1)) == [b"spans"]
         assert writes_nothing == [1]

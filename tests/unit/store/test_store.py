@@ -29,6 +29,7 @@ from pandaeval_collector.store import (
 )
 from pandaeval_collector.store.connection import PAGE_BYTES
 from pandaeval_collector.store.schema import VERSION
+from pandaeval_lab.replay.trace_files import traces_by_start
 from support.database import open_database
 
 DAY_S = 86_400.0
@@ -103,11 +104,11 @@ class TestChunks:
 
     def test_traces_come_by_their_earliest_start(self, store: Store) -> None:
         ids = [put(store, T1, start_ns=50), put(store, T2, start_ns=20), put(store, T1, start_ns=10)]
-        assert list(store.reads.traces_by_start()) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
+        assert list(traces_by_start(store.reads)) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
 
     def test_a_long_read_does_not_hide_what_is_committed_meanwhile(self, store: Store) -> None:
         put(store, T1), put(store, T2)
-        reading = store.reads.traces_by_start()
+        reading = traces_by_start(store.reads)
         next(reading)
         store.put("key", "value").result(10)
         assert store.reads.get("key") == "value"

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pandaeval_lab.cases.best_matching import best_matching
+from pandaeval_lab.cases.arguments import best_matching
 
 
 def _best(worth: list[list[float]]) -> float:

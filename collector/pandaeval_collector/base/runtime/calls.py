@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_otel.base.component_errors import ERRORS, RaisedErrors
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.every import Every
+from pandaeval_collector.base.runtime.every import Backoff, Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters import Exporter, Repeating, RetryLaterError, Sent

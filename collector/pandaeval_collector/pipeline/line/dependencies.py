@@ -198,19 +198,7 @@ class _Recovery(_Rule):
             metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": tool, "lost_tool": tool}
             reason = f"{signal.get('said') or f'{tool} failed'}; a later trace of the session made up for it"
             finding = Score(ASKS_ON, reason, {**metadata, "recovered_by": by.trace_id})
-        results = self._evaluator.said_of(self.metric.key, unit, finding)
-        return results + self._unblamed(unit, run) if results else results
-
-    def _unblamed(self, unit: Unit, run: Run | None) -> list[Result]:
-        """Takes back what explained the failure of a trace that was decided before, if nothing else failed there."""
-        names = self._evaluator.explaining
-        if run is not None or not names:
-            return []
-        kept = self._store.newest_results([unit.id]).items()
-        failing = [key for (about, key), row in kept if about == unit.id and row.success == False]  # noqa: E712 - a number, where it was stored
-        if failing != [self.metric.key]:
-            return []
-        return taken_back(self._store, self._evaluator, unit, [], among=names)
+        return self._evaluator.said_of(self.metric.key, unit, finding)
 
 
 def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
@@ -282,7 +270,7 @@ class Dependencies:
         stand = [
             (row.id, body["metric"], tuple(body["span_ids"]))
             for (about, key), row in self._store.newest_results([unit.id]).items()
-            if row.success is False and not (about == unit.id and key.partition(".")[2] in anew)
+            if row.success is not None and not row.success and not (about == unit.id and key.partition(".")[2] in anew)
             if (body := orjson.loads(row.body))["evaluator"]["kind"] != "llm"
         ]
         trace = reading.trace or _kept(self._store, reading)
@@ -312,10 +300,11 @@ class Dependencies:
             member.facts.signals.update(signals_of(self._evaluator, results))
         if filing is not None:
             others = [each for each in filing.results if each.unit.level != "trace" or each.metric != name]
-            if results and not rule.tells_session and not any(each.success is False for each in others):
-                explaining = self._evaluator.explaining  # there is no failure left to explain
-                others = [each for each in others if each.metric not in explaining]
             filing.results = others + results
+            if isinstance(rule, _Recovery) and filing.run.trace is not None:  # there may be no failure left to explain
+                filing.results = self._evaluator.explained(
+                    filing.run.trace, filing.run.unit, filing.results, with_session=True
+                )
             return []
         member.changed = True
         if member.facts.revision > 1:

@@ -17,7 +17,7 @@ from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import from_row, to_row, unit_again, with_signals
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
-from pandaeval_collector.pipeline.line.understanding import Run, by_itself
+from pandaeval_collector.pipeline.line.understanding import Run, by_itself, explained
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, outbox_batches, packed_contents
 from pandaeval_collector.store.chunks import Part
@@ -112,7 +112,7 @@ class MemberHandover:
         return [
             result
             for run in runs
-            for result in run.results
+            for result in (run.results if run.unit.session_id else explained(run, run.results, self._evaluator))
             if run.unit.session_id is None or result.metric not in run.member.facts.unsettled
         ]
 

@@ -11,7 +11,7 @@ from pandaeval_collector.pipeline.line.dependencies import Dependencies, FiledRu
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import Member, from_row, to_row, with_signals
-from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
+from pandaeval_collector.pipeline.line.understanding import Run, by_itself, explained, in_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 
@@ -61,13 +61,8 @@ class SessionPlaces:
                 yield Stretch.of(session_id, first, members, whole=session_id in left)
 
         again = self._compare(stretches(), batch, changes)
-        explaining = self._evaluator.explaining
         for filing in batch.values():
-            is_failing = any(each.success is False or each.metric in explaining for each in filing.results)
-            if filing.run.trace is not None and is_failing:
-                filing.results = self._evaluator.explained(
-                    filing.run.trace, filing.run.unit, filing.results, with_session=True
-                )
+            filing.results = explained(filing.run, filing.results, self._evaluator)
         return [*(result for filing in batch.values() for result in filing.results), *again]
 
     def enter(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> dict[str, int]:

@@ -84,6 +84,14 @@ def by_itself(run: Run, evaluator: Evaluator) -> Run:
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
 
+def explained(run: Run, results: list[Result], evaluator: Evaluator) -> list[Result]:
+    """Returns the results of a run that was read with its session, with those that explain why it fails."""
+    names = evaluator.explaining
+    if run.trace is None or not any(each.success is False or each.metric in names for each in results):
+        return results
+    return evaluator.explained(run.trace, run.unit, results, with_session=True)
+
+
 def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
     results = [
         # Those of turns keep their units, in the session that the trace has now.

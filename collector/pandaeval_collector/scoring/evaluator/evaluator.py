@@ -202,7 +202,9 @@ class Evaluator:
         failing = [each for each in found if each.success is False]
         if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
             failing = [each for each in failing if each.metric not in self.read_again]
-        told = self.blamed(trace, unit, [*stand, *((each.id, each.metric, _spans_of(each)) for each in failing)])
+        told = self.blamed(
+            trace, unit, [*stand, *((each.id, each.metric, getattr(each.finding, "span_ids", ())) for each in failing)]
+        )
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:
@@ -340,7 +342,3 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
-
-
-def _spans_of(result: Result) -> tuple[str, ...]:
-    return result.finding.span_ids if isinstance(result.finding, Score) else ()

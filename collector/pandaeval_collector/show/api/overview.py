@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.cures import CURES
+from pandaeval_collector.show.report.results import CURES
 from pandaeval_collector.show.shapes import (
     ComponentErrors,
     Metrics,

@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pandaeval_collector.show.report.shell import live_shell
+from pandaeval_collector.show.report.text import live_shell
 
 _SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
 _RUNBOOK_HEAD = (

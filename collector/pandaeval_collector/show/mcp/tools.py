@@ -13,20 +13,23 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.mcp.fencing import fenced, fenced_json, said
 from pandaeval_collector.show.mcp.lines import (
+    MetricCounts,
     agent_lines,
+    compared,
     failure_line,
+    fenced,
+    fenced_json,
     label_line,
     moment,
     rate_lines,
     run_lines,
+    said,
     session_lines,
     step_lines,
     trace_line,
     trace_lines,
 )
-from pandaeval_collector.show.mcp.rates import MetricCounts, compared
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _LOOKED_THROUGH = 200

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.cures import INLINE, is_inline, spelled_out, unasked, verdict
-from pandaeval_collector.show.report.results import ShownResult, shown
+from pandaeval_collector.show.report.results import INLINE, ShownResult, is_inline, shown, spelled_out, unasked, verdict
 from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pandaeval_lab.replay.files import BadLine, Request
-from pandaeval_lab.replay.sources.address import place_of
-from pandaeval_lab.replay.sources.client import StoreClient
+from pandaeval_lab.replay.sources.client import StoreClient, place_of
 from pandaeval_lab.replay.sources.jaeger import Jaeger
 from pandaeval_lab.replay.sources.tempo import Tempo
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_lab.replay.jaeger_json import from_envelope, from_jaeger
-from pandaeval_lab.replay.sources.address import StoreAddress
+from pandaeval_lab.replay.files import from_envelope, from_jaeger
 from pandaeval_lab.replay.sources.client import (
     TOO_LARGE,
     AnswerTooLargeError,
     MissingError,
     NoJsonError,
     OneTrace,
+    StoreAddress,
     StoreClient,
     by_trace,
     newest_first,

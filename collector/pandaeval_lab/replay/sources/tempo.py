@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pandaeval_lab.replay.jaeger_json import from_envelope
-from pandaeval_lab.replay.sources.address import StoreAddress
+from pandaeval_lab.replay.files import from_envelope
 from pandaeval_lab.replay.sources.client import (
     TOO_LARGE,
     AnswerTooLargeError,
     MissingError,
     NoJsonError,
     OneTrace,
+    StoreAddress,
     StoreClient,
     by_trace,
     newest_first,

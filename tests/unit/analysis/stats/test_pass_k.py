@@ -17,7 +17,7 @@ from pandaeval_collector.analysis.stats import quantiles
 from pandaeval_collector.analysis.stats.pass_k import MODES
 from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 from pandaeval_collector.stats import assessment, pass_at_k, pass_pow_k
-from pandaeval_lab.passk.suite import bounds, interval, suite
+from pandaeval_lab.passk.figures import bounds, interval, suite
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
 

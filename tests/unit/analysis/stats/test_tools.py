@@ -12,7 +12,7 @@ import pytest
 
 from pandaeval_collector.analysis.stats.tools import common_order
 from pandaeval_collector.stats import plan_order, step_efficiency, tool_routing_accuracy, tool_selection_f1
-from pandaeval_lab.cases.best_matching import best_matching
+from pandaeval_lab.cases.arguments import best_matching
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "tools.json"
 OWN = [

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.runtime import calls as calls_module
-from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.calls import PICKLED, Calls, ChildEndedError, Codec, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_otel.base.component_errors import ERRORS
 from support.doors import until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -209,3 +210,11 @@ class TestWithoutATable:
         found = score(ask(Fixed(0.0), trace((FLIGHT, TOWN))))
         assert "off_topic" not in found.metadata
         assert found.reason == "the answer is about something else (cosine 0.00, below the threshold of 0.50)"
+
+
+def test_it_says_that_messages_were_cut_rather_than_asking_for_the_switch(embedded: EmbeddedEmbedder) -> None:
+    note = "messages were cut short by a length limit"
+    for notes, why in (((), "is content capture switched on?"), ((note,), note)):
+        found = ask(embedded, replace(trace(), notes=notes))
+        assert isinstance(found, Unscored)
+        assert found.reason == f"no text of input and answer was captured ({why})"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Scope
 
-from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
+from pandaeval_collector.show.listener import BoundedAnswers
 
 GET: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
 LARGE = bytes(1 << 20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.mcp.rates import MetricCounts, compared
+from pandaeval_collector.show.mcp.lines import MetricCounts, compared
 
 
 def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.results import shown
-from pandaeval_collector.show.report.shell import live_shell
+from pandaeval_collector.show.report.text import live_shell
 from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_otel.model import Trace
 from support.judged import trace

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.show.report.cures import spelled_out, unasked
+from pandaeval_collector.show.report.results import spelled_out, unasked
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.report.collect import ReportOrigin

@@ -12,9 +12,10 @@ import pytest
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge
-from pandaeval_collector.store.failures import Failure, RootCause, by_code, failure_of, normalised
+from pandaeval_collector.store.failures import Failure, failure_of, normalised
 from pandaeval_lab.cli._tables import as_text
 from pandaeval_lab.replay.grouping import MOST, RUBRIC, ErrorDeduplication, given, grouped, record
+from pandaeval_lab.replay.root_causes import RootCause, by_code
 from support.asked import Memory, ScriptedCaller
 
 

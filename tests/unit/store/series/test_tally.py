@@ -79,7 +79,7 @@ class AtOnce:
 
 
 def note_zeros(table: sqlite3.Connection, reader: str, keys: Sequence[str], at: float) -> None:
-    series.Tally(lambda: table, cast(Writer, AtOnce(table))).show_zeros(reader, keys, at)
+    series.SeriesTable(lambda: table, cast(Writer, AtOnce(table))).show_zeros(reader, keys, at)
 
 
 def test_nothing_added_changes_nothing(table: sqlite3.Connection) -> None:
@@ -91,11 +91,11 @@ def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -
     series.add(table, [row(), row("b"), row(name="m")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     ours = sorted([key(), key("b")])
-    found = series.Tally(lambda: table).page("otlp", "n", "", 10)
+    found = series.SeriesTable(lambda: table).page("otlp", "n", "", 10)
     assert [each.key for each in found] == ours
-    assert [each.key for each in series.Tally(lambda: table).page("otlp", "n", "", 1)] == ours[:1]
-    assert [each.key for each in series.Tally(lambda: table).page("otlp", "n", ours[0], 10)] == ours[1:]
-    assert series.Tally(lambda: table).page("otlp", "n", ours[1], 10) == []
+    assert [each.key for each in series.SeriesTable(lambda: table).page("otlp", "n", "", 1)] == ours[:1]
+    assert [each.key for each in series.SeriesTable(lambda: table).page("otlp", "n", ours[0], 10)] == ours[1:]
+    assert series.SeriesTable(lambda: table).page("otlp", "n", ours[1], 10) == []
     assert {each.key: each.zero_at for each in found} == {key(): 3.0, key("b"): None}
     [first] = [each for each in found if each.key == key()]
     assert (first.name, first.attributes, first.start_ns) == ("n", text(PAIRS["a"]), 2_000_000_000)

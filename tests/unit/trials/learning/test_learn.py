@@ -16,8 +16,15 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.runs.settings import evaluator
-from pandaeval_lab.labels.learning import PEOPLE, LabelledRuns, RunVerdict, keep, labelled_runs, of_people
-from pandaeval_lab.labels.problem_fit import HeldOutFigures
+from pandaeval_lab.labels.learning import (
+    PEOPLE,
+    HeldOutFigures,
+    LabelledRuns,
+    RunVerdict,
+    keep,
+    labelled_runs,
+    of_people,
+)
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, sessions, write
 

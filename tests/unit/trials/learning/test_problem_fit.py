@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_lab.labels import problem_fit as problem_model
-from pandaeval_lab.labels.problem_fit import (
+from pandaeval_lab.labels import learning as problem_model
+from pandaeval_lab.labels.learning import (
     FOLDS,
     PENALTIES,
     HeldOutFigures,

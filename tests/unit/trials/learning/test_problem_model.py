@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel, ProblemModel
 from pandaeval_collector.analysis.stats.problem_features import Course, session_features
-from pandaeval_lab.labels.learning import LabelledRuns, keep
-from pandaeval_lab.labels.problem_fit import (
+from pandaeval_lab.labels.learning import (
     LEAST_LABELS,
     LEAST_OF_A_KIND,
     HeldOutFigures,
+    LabelledRuns,
     _folds,
     calibration_error,
+    keep,
     learn,
 )
 

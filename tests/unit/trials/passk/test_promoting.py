@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.stats.pass_k import pass_pow_k
 from pandaeval_collector.cli import app
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials
-from pandaeval_lab.passk.promoting import promotable, saturation
+from pandaeval_lab.passk.figures import promotable, saturation
 
 
 def case(id_: str, n: int, c: int, unknown: int = 0, kind: str = "capability") -> CaseOutcomes:

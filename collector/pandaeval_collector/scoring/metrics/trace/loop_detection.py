@@ -28,14 +28,14 @@ from pandaeval_otel.model import Trace
 _LISTED = 10
 _SAME_QUESTION = 0.75
 """Two questions that share so much of their content words are one."""
-_ID = re.compile(r"\b(?=[A-Z0-9-]*[A-Z])[A-Z0-9][A-Z0-9-]{4,}\b")
+_ID = re.compile(r"\b(?=[0-9-]{0,40}[A-Z])[A-Z0-9][A-Z0-9-]{4,40}\b")
 _ON_HOLD = re.compile(
     r"\b(?:hold on|(?:still )?on hold|(?:please )?(?:wait|hold)|one moment|just a (?:moment|second|minute)|bear with|"
     r"take your time|stay on the line|still (?:checking|working|looking|waiting|processing|here|in progress))\b",
     re.IGNORECASE,
 )
-_BRIEF = 200
-"""Characters of an answer that says no more than that the user has to wait."""
+_BRIEF, _LONGEST = 200, 20_000
+"""Characters of an answer that says no more than that the user has to wait, and that are searched for ids."""
 
 
 def _texts(trace: Trace) -> list[str]:
@@ -98,7 +98,7 @@ def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: 
     if context.changed:
         return "it tells of work that was done since"
     new = {word for word in words - earlier.tokens if any(map(str.isdigit, word))}
-    new |= {each.casefold() for each in _ID.findall(output) if not content_tokens(each) <= earlier.tokens}
+    new |= {each.casefold() for each in _ID.findall(output[:_LONGEST]) if not content_tokens(each) <= earlier.tokens}
     listed = sorted(new)[:_LISTED]
     return f"it brings new values: {', '.join(listed)}" if listed else ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import result_lines
+from pandaeval_lab.replay.files import result_lines
 
 GOOD = '{"metric": "m", "level": "trace", "outcome": "scored", "revision": 1}'
 

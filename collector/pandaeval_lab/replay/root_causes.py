@@ -1,0 +1,72 @@
+"""Groups of failures with one root cause, and how code groups them where no judge does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.store.failures import Failure, gravity, group_id
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """A group of failures. ``title``, ``description``: their root cause in words; ``members``: its failures in their
+    order, at least one; ``grouped``: whether a judge named the cause, and not code for want of one."""
+
+    title: str
+    description: str
+    severity: str
+    members: tuple[Failure, ...]
+    grouped: bool = True
+
+    @property
+    def id(self) -> str:
+        """The group's id: 12 hex digits that follow from its first failure."""
+        return group_id(self.members[0].result)
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
+
+    @property
+    def examples(self) -> tuple[Failure, ...]:
+        """The first few failures of the group."""
+        return self.members[:_EXAMPLES]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its failures, each once."""
+        return tuple(dict.fromkeys(member.label for member in self.members))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the group as results and programs have it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "description": self.description,
+            "severity": self.severity,
+            "occurrences": self.count,
+            "labels": [*self.labels],
+        }
+
+
+def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
+    """Groups failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
+    ``least``: the severity where no metric declares one; ``None``: that of the label."""
+    found: dict[tuple[str, ...], list[Failure]] = {}
+    for failure in failures:
+        found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
+    causes = []
+    for first, *others in found.values():
+        title = first.title if first.is_known else f"{first.metric}: {first.label}"
+        weight = first.severity or least or first.weight
+        causes.append(RootCause(title, first.reason, weight, (first, *others), grouped=False))
+    return worst_first(causes)
+
+
+def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
+    """Sorts groups: those of agents that claim what they did not do, then by severity, then by size."""
+    return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))

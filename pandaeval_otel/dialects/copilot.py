@@ -1,0 +1,53 @@
+"""Reads GitHub Copilot, on the command line and in VS Code: the conventions, with more than the user's words in the
+user's messages. VS Code states these words and the model's thoughts in attributes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import said_by_user
+from pandaeval_otel.dialects._messages import Messages, read_messages
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._values import hidden
+from pandaeval_otel.model import Message, Reasoning
+from pandaeval_otel.model.raw import RawLog, RawSpan
+
+_TYPED, _THOUGHT = "copilot_chat.user_request", "copilot_chat.reasoning_content"
+_SWITCH = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
+
+
+class Copilot(Dialect):
+    """Reads the messages of spans with ``github.copilot.*`` or ``copilot_chat.*``."""
+
+    name = "copilot"
+    priority = 70
+    roots = frozenset({"github", "copilot_chat"})
+    content_switch: Mapping[str, str] = {
+        "github.copilot": _SWITCH,
+        "copilot-chat": f"{_SWITCH}, or github.copilot.chat.otel.captureContent in the settings",
+    }
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
+        typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
+        reading = Reading(input=_with_last(given, typed[0]) if typed else None)
+        if type(thought) is str and not hidden(thought):
+            head, *rest = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0] or [
+                Message("assistant", ())
+            ]
+            reading.output = (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
+        return None if reading == Reading() else reading
+
+
+DIALECT = Copilot()
+
+
+def _with_last(messages: Messages | None, typed: Message) -> Messages:
+    """Returns ``messages`` with ``typed`` in place of the last message of the user."""
+    given = list(messages or ())
+    last = max((at for at, message in enumerate(given) if message.role == "user" and message.text), default=None)
+    if last is None:
+        return (*given, typed)
+    given[last] = typed
+    return tuple(given)
