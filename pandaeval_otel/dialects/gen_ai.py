@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._common import (
     usage_of,
 )
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut, with_thought
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -84,7 +84,6 @@ class GenAI(Dialect):
         "opentelemetry.": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)",
-        "github.copilot": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
     }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -93,7 +92,10 @@ class GenAI(Dialect):
     def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
         """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
-        attributes = _completed(span.attributes, told.details) if told.details else span.attributes
+        attributes = span.attributes
+        for detail in told.details:
+            stated = {key: value for key, value in attributes.items() if value not in (None, "", "[]")}
+            attributes = {**attributes, **detail, **stated}
         kind = kind_of(span, attributes)
         reading = Reading(kind)
         _read_identity(reading, span, attributes)
@@ -121,16 +123,6 @@ class GenAI(Dialect):
 
 
 DIALECT = GenAI()
-
-
-def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Returns the span's attributes, completed from operation-details events."""
-    whole = dict(attributes)
-    for detail in details:
-        for key, value in detail.items():
-            if key not in whole or whole[key] in (None, "", "[]"):
-                whole[key] = value
-    return whole
 
 
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
@@ -200,8 +192,8 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
         made = _with_finish_reasons(made, as_list(attributes[semconv.FINISH_REASONS]))
     if made and len(made) > 1 and reading.kind is _LLM:
         made = without_chunks(made)
-    if semconv.CONTENT_REASONING in attributes:
-        made = _with_reasoning(made, attributes[semconv.CONTENT_REASONING])
+    if made and semconv.CONTENT_REASONING in attributes:
+        made = with_thought(made, attributes[semconv.CONTENT_REASONING])
     reading.input, reading.output = given, made
     system = attributes.get("gen_ai.system_instructions")
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
@@ -219,15 +211,6 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
         message if message.finish_reason else Message(message.role, message.parts, reason)
         for message, reason in zip(output, named, strict=True)
     )
-
-
-def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
-    if type(thought) is not str or hidden(thought) or not thought or not output:
-        return output
-    if any(isinstance(part, Reasoning) for message in output for part in message.parts):
-        return output
-    head, *rest = output
-    return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
