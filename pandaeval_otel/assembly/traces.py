@@ -7,13 +7,15 @@ span came for ``quiet`` seconds; no span came for ``idle`` seconds; or a cap. Ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from pandaeval_otel.assembly.deadlines import Deadlines
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.wire.fragments import Item
 
+K = TypeVar("K", bound=Hashable)
 _TRACE_BYTES, _ID_BYTES = 1000, 130
 """Memory of an open trace, and of the id of an item in it: measured for traces of 1 to 1,000 spans, less for larger."""
 
@@ -305,3 +307,47 @@ class TraceAssembler:
 
 def _is_fragment(trace: _Open) -> bool:
     return trace.spans > 0 and not trace.has_root and not trace.missing and trace.remote_missing
+
+
+class Deadlines(Generic[K]):
+    """A heap of deadlines that may be moved at any time. Finds the keys whose deadline has passed. Moving a deadline
+    later is free (the heap checks it again when the old one passes); earlier costs one push.
+
+    ``due_at(key)`` returns the true deadline, or ``None`` for a removed key. Seconds on any one clock.
+    """
+
+    def __init__(self, due_at: Callable[[K], float | None]) -> None:
+        self._due_at = due_at
+        self._heap: list[tuple[float, int, K]] = []
+        self._scheduled: dict[K, float] = {}
+        self._ticket = 0
+
+    def set(self, key: K, deadline: float) -> None:
+        """Schedules a check of ``key`` no later than ``deadline``."""
+        scheduled = self._scheduled.get(key)
+        if scheduled is None or deadline < scheduled:
+            self._push(key, deadline)
+
+    def pop_due(self, now: float) -> K | None:
+        """Returns a key whose true deadline has passed, or ``None``. The caller must remove or move it."""
+        while self._heap and self._heap[0][0] <= now:
+            deadline, _, key = heapq.heappop(self._heap)
+            if self._scheduled.get(key) != deadline:
+                continue  # an earlier push replaced this one
+            del self._scheduled[key]
+            true_deadline = self._due_at(key)
+            if true_deadline is None:
+                continue
+            if true_deadline <= now:
+                return key
+            self._push(key, true_deadline)
+        return None
+
+    def next_deadline(self) -> float | None:
+        """Returns when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
+        return self._heap[0][0] if self._heap else None
+
+    def _push(self, key: K, deadline: float) -> None:
+        self._scheduled[key] = deadline
+        self._ticket += 1
+        heapq.heappush(self._heap, (deadline, self._ticket, key))

@@ -10,17 +10,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 # --- OpenTelemetry: general ------------------------------------------------------------------------------------------
-SERVICE_NAME = "service.name"
-ENVIRONMENT = "deployment.environment.name"
-ENVIRONMENT_OLD = "deployment.environment"
 ERROR_TYPE = "error.type"
 EVENT_NAME = "event.name"
 EXCEPTION = "exception"
-EXCEPTION_TYPE = "exception.type"
 EXCEPTION_MESSAGE = "exception.message"
 SESSION_ID = "session.id"
 USER_ID = "user.id"
-ENDUSER_ID = "enduser.id"
 
 # --- OpenTelemetry GenAI: current names ------------------------------------------------------------------------------
 OPERATION = "gen_ai.operation.name"
@@ -28,11 +23,8 @@ CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_NAME = "gen_ai.agent.name"
 WORKFLOW_NAME = "gen_ai.workflow.name"
 REQUEST_MODEL = "gen_ai.request.model"
-PREVIOUS_RESPONSE_ID = "gen_ai.request.previous_response.id"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 RESPONSE_MODEL = "gen_ai.response.model"
-RESPONSE_ID = "gen_ai.response.id"
-SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_DEFINITIONS = "gen_ai.tool.definitions"
@@ -40,21 +32,10 @@ TOOL_NAME = "gen_ai.tool.name"
 TOOL_CALL_ID = "gen_ai.tool.call.id"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
-RETRIEVAL_DOCUMENTS = "gen_ai.retrieval.documents"
-RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
-MEMORY_RECORDS = "gen_ai.memory.records"
-MEMORY_QUERY = "gen_ai.memory.query.text"
-SKILL_NAME = "gen_ai.skill.name"
-SKILL_RESOURCE = "gen_ai.skill.resource.name"
-COMMAND_ARGS = "process.command_args"
-EXECUTABLE = "process.executable.name"
 EXIT_CODE = "process.exit.code"
 EVALUATION_NAME = "gen_ai.evaluation.name"
 EVALUATION_SCORE = "gen_ai.evaluation.score.value"
 EVALUATION_LABEL = "gen_ai.evaluation.score.label"
-EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
-EVALUATION_EVENT = "gen_ai.evaluation.result"
-OPERATION_DETAILS_EVENT = "gen_ai.client.inference.operation.details"
 CONTENT_REFS = (
     "gen_ai.input.messages_ref",
     "gen_ai.output.messages_ref",
@@ -86,12 +67,7 @@ USAGE_REASONING = (
 # --- OpenTelemetry GenAI: earlier names and extensions under the same prefix -----------------------------------------
 PROMPT_OLD = "gen_ai.prompt"
 COMPLETION_OLD = "gen_ai.completion"
-PROMPT_EVENT = "gen_ai.content.prompt"
-COMPLETION_EVENT = "gen_ai.content.completion"
 EXCEPTION_EVENTS = frozenset({"gen_ai.client.operation.exception", "gen_ai.execute_tool.exception"})
-SYSTEM_EVENT = "gen_ai.system.message"
-USER_EVENT = "gen_ai.user.message"
-ASSISTANT_EVENT = "gen_ai.assistant.message"
 TOOL_EVENT = "gen_ai.tool.message"
 CHOICE_EVENT = "gen_ai.choice"
 EVENT_CONTENT = "gen_ai.event.content"
@@ -101,8 +77,6 @@ AGENT_TOOLS = "gen_ai.agent.tools"
 CONTENT_REASONING = "gen_ai.content.reasoning"
 GEN_AI_SESSION_ID = "gen_ai.session.id"
 GEN_AI_THREAD_ID = "gen_ai.thread.id"
-GEN_AI_USER_ID = "gen_ai.user.id"
-GEN_AI_USER = "gen_ai.user"
 
 # --- MCP -------------------------------------------------------------------------------------------------------------
 MCP_METHOD = "mcp.method.name"
@@ -110,7 +84,6 @@ MCP_TOOL_CALL = "tools/call"
 
 # --- Langfuse, read by more than its own dialect ---------------------------------------------------------------------
 LANGFUSE_SESSION_ID = "langfuse.session.id"
-LANGFUSE_USER_ID = "langfuse.user.id"
 
 # --- PandaEval -------------------------------------------------------------------------------------------------------
 PANDAEVAL_ROOT = "pandaeval"

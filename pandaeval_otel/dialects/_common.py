@@ -17,6 +17,17 @@ from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, R
 _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
 _DETAIL_KEYS = frozenset().union(*_DETAILS)
 
+KINDS = {
+    "agent": Kind.AGENT,
+    "workflow": Kind.WORKFLOW,
+    "llm": Kind.LLM,
+    "tool": Kind.TOOL,
+    "retriever": Kind.RETRIEVAL,
+    "embedding": Kind.EMBEDDING,
+    "guardrail": Kind.GUARDRAIL,
+    "evaluator": Kind.EVALUATION,
+}
+"""Kinds by the words that most vendors have for them."""
 MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
 
@@ -106,13 +117,13 @@ def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
     recorded += [log.attributes for log in logs if log_name(log) in semconv.EXCEPTION_EVENTS]
     raised = ""
     if recorded:
-        words = (recorded[0].get(semconv.EXCEPTION_TYPE), recorded[0].get(semconv.EXCEPTION_MESSAGE))
+        words = (recorded[0].get("exception.type"), recorded[0].get(semconv.EXCEPTION_MESSAGE))
         raised = ": ".join(str(word) for word in words if word) or semconv.EXCEPTION
     text = said or raised or error_type or ("error" if failed else None)
     return None if text is None else str(text)[:MAX_ERROR]
 
 
-_DECLARED = ("function_declarations", "functionDeclarations")
+_DECLARED = ("tools", "function_declarations", "functionDeclarations")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema", "schema")
 
 
@@ -125,17 +136,18 @@ def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
 def _tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
     value = parsed(value)
     if type(value) is dict:
-        value = value.get("tools") or first(value, _DECLARED) or [value]
+        value = first(value, _DECLARED) or [value]
     if not isinstance(value, (list, tuple)):
         return None
     found: list[ToolDefinition] = []
     for raw in value:
         item = parsed(raw)
-        if type(item) is dict and isinstance(declared := first(item, _DECLARED), (list, tuple)):
-            found += [_definition(inner) for inner in declared if type(inner) is dict]
-        elif type(item) is dict:
-            definition = _definition(item)
-            found += [definition] if definition.name else []
+        if type(item) is dict:
+            item = item["data"] if type(item.get("data")) is dict else item  # Haystack: {"type": class, "data": …}
+            if isinstance(declared := first(item, _DECLARED), (list, tuple)):
+                found += _tool_definitions(declared) or ()
+            elif (definition := _definition(item)).name:
+                found.append(definition)
         elif identifier(item):
             found.append(ToolDefinition(identifier(item)))
     return tuple(found) if found or not value else None
@@ -211,6 +223,12 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
 def captured(value: Any) -> Captured | None:
     """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
     return None if hidden(value) else Captured(parsed(value))
+
+
+def documents_in(value: Any, *names: str) -> tuple[Any, ...]:
+    """Returns the documents that a retrieval found: ``value``, or the first of its members with these ``names``."""
+    found = parsed(value)
+    return tuple(as_list(first(found, names) if type(found) is dict else found))
 
 
 def crew_question(tasks: Any) -> str:

@@ -22,9 +22,9 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 _TIME = attrgetter("time_ns")
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
 _INPUT_ROLES = {
-    semconv.SYSTEM_EVENT: "system",
-    semconv.USER_EVENT: "user",
-    semconv.ASSISTANT_EVENT: "assistant",
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
     semconv.TOOL_EVENT: "tool",
 }
 
@@ -82,33 +82,21 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
     given: list[Message] = []
     made: list[Message] = []
     for name, body, attributes in events:
-        if name == semconv.OPERATION_DETAILS_EVENT:
+        if name == "gen_ai.client.inference.operation.details":
             told.details.append(attributes)
             if type(body) is dict and body is not attributes:
                 told.details.append(body)
-        elif name == semconv.PROMPT_EVENT:
+        elif name == "gen_ai.content.prompt":
             given += messages_of(attributes.get(semconv.PROMPT_OLD), "user") or ()
-        elif name == semconv.COMPLETION_EVENT:
+        elif name == "gen_ai.content.completion":
             made += messages_of(attributes.get(semconv.COMPLETION_OLD), "assistant") or ()
         else:
             message = message_of_event(name, body)
             if message is not None:
                 (given if name in _INPUT_ROLES else made).append(message)
-            elif body is not attributes:
-                given += _side(body, "input", "user")
-                made += _side(body, "output", "assistant")
     told.input = tuple(given) if tells(given) else None
     told.output = tuple(made) if tells(made) else None
     return told
-
-
-def _side(body: Any, side: str, role: str) -> Messages:
-    """Returns one half of a log body that holds a whole call, as the AWS distribution writes content of spans:
-    ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
-    if type(body) is str and body.startswith('{"'):
-        body = parsed(body)
-    half = body.get(side) if type(body) is dict else None
-    return messages_of(half.get("messages"), role) or () if type(half) is dict else ()
 
 
 def _body(body: Any) -> dict[str, Any]:

@@ -53,22 +53,18 @@ def is_hosted(part: dict[str, Any], name: str, call_id: str) -> bool:
     return any(part.get(mark) is True for mark in _MARKS)
 
 
-def name_of(call: dict[str, Any], kind: str) -> str:
-    """Returns the tool's name, or the type of the call where nothing names the tool."""
-    inner = call.get("server_tool_call")
-    stated = call.get("name") or (first(inner, ("name", "type")) if type(inner) is dict else "")
-    return identifier(stated) or kind
-
-
-def arguments_of(call: dict[str, Any]) -> Any:
-    """Returns what the tool was called with; ``None`` if that is not told."""
+def read_call(call: dict[str, Any], kind: str) -> tuple[str, Any, Any]:
+    """Returns the tool's name (the type of the call where nothing names it), what it was called with (``None`` if that
+    is not told), and the result that the call holds itself, as :func:`outcome` does."""
     inner = call.get("server_tool_call", call)
     if type(inner) is not dict:
-        return parsed(inner)
-    for key in ("input", "arguments", "args", "action"):
-        if inner.get(key) is not None:
-            return chosen(parsed(inner[key]))
-    return chosen({key: value for key, value in inner.items() if key not in _BESIDE and key not in _OUTPUTS}) or None
+        return identifier(call.get("name")) or kind, parsed(inner), NOT_TOLD
+    name = call.get("name") or (first(inner, ("name", "type")) if inner is not call else "")
+    arguments = parsed(first(inner, ("input", "arguments", "args", "action")))
+    if arguments is None:
+        arguments = {key: value for key, value in inner.items() if key not in _BESIDE and key not in _OUTPUTS} or None
+    own = {key: inner[key] for key in ("status", "error", *_OWN_OUTPUTS) if inner.get(key) is not None}
+    return identifier(name) or kind, chosen(arguments), outcome(own)
 
 
 def chosen(arguments: Any) -> Any:
@@ -76,14 +72,6 @@ def chosen(arguments: Any) -> Any:
     if type(arguments) is not dict:
         return arguments
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}
-
-
-def result_in(call: dict[str, Any]) -> Any:
-    """Returns the result that a call holds itself, as :func:`outcome` does."""
-    inner = call.get("server_tool_call", call)
-    if type(inner) is not dict:
-        return NOT_TOLD
-    return outcome({key: inner[key] for key in ("status", "error", *_OWN_OUTPUTS) if inner.get(key) is not None})
 
 
 def outcome(told: Any) -> Any:

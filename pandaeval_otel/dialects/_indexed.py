@@ -105,8 +105,14 @@ def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], r
     if role == "tool" and content is None:
         content = "\n".join(part.text for part in parts if type(part) is Text) or None
         parts = [part for part in parts if type(part) is not Text] if content else parts
-    if content is not None and not any(type(part) is Text for part in parts):
-        parts += _content(content, plain, role)
+    if content is None or any(type(part) is Text for part in parts):
+        pass
+    elif role == "tool":
+        value = None if hidden(content) else result_value(content)
+        parts.append(ToolResponse(value, identifier(plain.get("tool_call_id")), identifier(plain.get("name"))))
+    else:
+        is_blocks = type(content) is str and content.startswith('[{"type"')
+        parts += parts_of(blocks_of(content) if is_blocks else content)
     # A call whose name was dropped, but not all of the rest, is not known well enough to count as one.
     requests = [_call(call) for call in _in_order(calls) if "result" in call or call.get("name")] if calls else []
     if requests and requests != [part for part in parts if type(part) is ToolRequest]:
@@ -128,15 +134,6 @@ def _in_order(items: dict[str, Fields]) -> Iterable[Fields]:
 
 def _by_number(index: str) -> tuple[int, str]:
     return len(index), index
-
-
-def _content(content: Any, plain: Fields, role: str) -> list[Part]:
-    if role == "tool":
-        value = None if hidden(content) else result_value(content)
-        return [ToolResponse(value, identifier(plain.get("tool_call_id")), identifier(plain.get("name")))]
-    if type(content) is str and content.startswith('[{"type"'):
-        content = blocks_of(content)
-    return list(parts_of(content))
 
 
 def _call(call: Fields) -> Part:

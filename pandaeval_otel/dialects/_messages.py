@@ -249,6 +249,16 @@ def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Mess
     )
 
 
+def with_thought(output: Messages, thought: Any) -> Messages:
+    """Returns ``output`` with a thought that stands beside it put first, unless it has thoughts already."""
+    if type(thought) is not str or hidden(thought) or not thought:
+        return output
+    if any(isinstance(part, Reasoning) for message in output for part in message.parts):
+        return output
+    head, *rest = output
+    return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
+
+
 def tells(messages: Iterable[Message]) -> bool:
     """Returns whether any part of ``messages`` was captured."""
     for message in messages:

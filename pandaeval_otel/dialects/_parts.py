@@ -18,11 +18,11 @@ MAX_URI = 2048
 _MODALITIES = ("image", "audio", "video", "document", "file")
 _TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
 _URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_id", "image_url", "s3Location")
-_MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "format")
+_MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "format")
 _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
-_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
+_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id", "ref")
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _OUTPUT_TYPES = frozenset({"json", "text", "content"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
@@ -64,7 +64,11 @@ def parts_in(block: dict[str, Any]) -> tuple[Part, ...]:
         if reader is None:
             word = kind.lower().replace("-", "_")
             if word in _hosted.CALLS:
-                return _hosted_call(block, word)
+                name, arguments, result = _hosted.read_call(block, word)
+                call_id = identifier(first(block, _CALL_ID_KEYS))
+                request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
+                told = result is not _hosted.NOT_TOLD
+                return (request, ToolResponse(result_value(result), call_id, name)) if told else (request,)
             reader = _BY_TYPE.get(word) or (response_of if _hosted.is_result(word) else None)
         if reader is None:
             return (media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"}),)
@@ -98,17 +102,6 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
     name, call_id = identifier(name), identifier(first(call, _CALL_ID_KEYS))
     hosted = _hosted.is_hosted(call, name, call_id)
     return ToolRequest(name, _hosted.chosen(arguments) if hosted else arguments, call_id, hosted)
-
-
-def _hosted_call(block: dict[str, Any], kind: str) -> tuple[Part, ...]:
-    """Returns the request for a tool that the provider runs, and the result where the same block holds it."""
-    name, call_id = _hosted.name_of(block, kind), identifier(first(block, _CALL_ID_KEYS))
-    arguments = _hosted.arguments_of(block)
-    request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
-    result = _hosted.result_in(block)
-    if result is _hosted.NOT_TOLD:
-        return (request,)
-    return request, ToolResponse(result_value(result), call_id, name)
 
 
 def response_of(block: dict[str, Any]) -> Part | None:
@@ -147,15 +140,11 @@ def result_value(value: Any) -> Any:
             return parsed("\n".join(texts))
         if len(value) == 1 and set(value[0]) == {"json"}:
             return value[0]["json"]
-    if (
-        type(value) is dict
-        and "value" in value
-        and value.keys() <= _OUTPUT_KEYS
-        and str(value.get("type")) in _OUTPUT_TYPES
-    ):
-        return result_value(value["value"])
-    if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in ("error-text", "error-json"):
-        return {"content": result_value(value["value"]), "is_error": True}
+    if type(value) is dict and "value" in value and value.keys() <= _OUTPUT_KEYS:
+        if str(value.get("type")) in _OUTPUT_TYPES:
+            return result_value(value["value"])
+        if value.get("type") in ("error-text", "error-json") and len(value) == 2:
+            return {"content": result_value(value["value"]), "is_error": True}
     return value
 
 
@@ -209,7 +198,7 @@ def media_of(block: dict[str, Any], kind: str) -> Media | None:
         if word not in _TYPES and not word.startswith(_MODALITIES):
             return None
         return _media(block, word)
-    for key in ("image", "audio", "video", "document", "inline_data", "inlineData", "file_data", "fileData"):
+    for key in (*_MODALITIES[:4], "media", "inline_data", "inlineData", "file_data", "fileData"):
         if key in block:
             return _media(block, key)
     return None
@@ -231,10 +220,6 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
     return next((value for value in values if type(value) is str and value), "")
 
 
-def _code(block: dict[str, Any]) -> Part:
-    return ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True)
-
-
 def _code_result(block: dict[str, Any]) -> Part:
     failed = block.get("outcome") not in (None, "OUTCOME_OK", 1)
     output = block.get("output")
@@ -243,7 +228,10 @@ def _code_result(block: dict[str, Any]) -> Part:
 
 
 _GEMINI = {
-    **dict.fromkeys(("executable_code", "executableCode"), _code),
+    **dict.fromkeys(
+        ("executable_code", "executableCode"),
+        lambda block: ToolRequest("code_execution", block, identifier(block.get("id")), hosted=True),
+    ),
     **dict.fromkeys(("code_execution_result", "codeExecutionResult"), _code_result),
 }
 _BEDROCK = {"toolUse": request_of, "toolResult": response_of, "reasoningContent": _reasoning}
@@ -259,8 +247,9 @@ _BY_TYPE: dict[str, _Reader] = {
 _BY_KEY: dict[str, _Reader] = {
     "text": _text,
     **{key: _inner(key, read) for key, read in _BEDROCK.items()},
-    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call")},
-    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "tool_call_result")},
+    **{key: _inner(key, request_of) for key in ("function_call", "functionCall", "tool_call", "toolRequest")},
+    **{key: _inner(key, response_of) for key in ("function_response", "functionResponse", "toolResponse")},
+    "tool_call_result": _inner("tool_call_result", response_of),
     **{key: _inner(key, read) for key, read in _GEMINI.items()},
     "reasoning": _reasoning,
     "content": _text,

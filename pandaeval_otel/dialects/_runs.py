@@ -71,7 +71,10 @@ def answered(value: Any) -> tuple[Messages | None, bool]:
     cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
     question."""
     found, cut = _said(value, _ANSWER)
-    return (_after_question(found) if found else found), cut
+    for index in range(len(found or ()) - 2, -1, -1):
+        if found is not None and found[index].role == "user" and found[index].text:
+            return found[index + 1 :], cut
+    return found, cut
 
 
 def model_input(value: Any) -> tuple[Messages | None, bool]:
@@ -99,13 +102,6 @@ def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
     if type(found) is str and starts_like_json(found):
         return read_messages(found, side.role)
     return _said(found, side)
-
-
-def _after_question(messages: Messages) -> Messages:
-    for index in range(len(messages) - 2, -1, -1):
-        if messages[index].role == "user" and messages[index].text:
-            return messages[index + 1 :]
-    return messages
 
 
 def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
@@ -183,7 +179,8 @@ class _Finder:
         Google ADK hands on in place of an answer when the model failed is none."""
         if item.keys() >= _FAILURE:
             return None
-        if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
+        texts = [member for member in item.values() if not (member is None or isinstance(member, (int, float)))]
+        if self._side is not _ANSWER and any(type(text) is not str or is_object_text(text) for text in texts):
             return None
         text = as_text(item)
         return self._message(text) if len(text) <= _MAX_OBJECT else None
@@ -249,12 +246,6 @@ def _with_role(item: dict[str, Any]) -> dict[str, Any]:
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}
-
-
-def _is_plain(value: Any) -> bool:
-    if type(value) is str:
-        return not is_object_text(value)
-    return value is None or isinstance(value, (int, float))
 
 
 _ANSWER_WRAPPER = frozenset({"response"})

@@ -62,8 +62,13 @@ def parsed(value: Any) -> Any:
     happens to be a number is still a text. Text that does not parse, is longer than :data:`MAX_JSON` or nests deeper
     than :data:`MAX_DEPTH` stays unchanged. ``bytes`` become text if they are UTF-8, else ``None``.
     """
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            return None  # media, which are never kept
     if type(value) is not str:
-        return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
+        return value
     if value[:1] in _LETTERS:  # the first letter tells most texts from everything that is read here
         return value
     for _ in range(MAX_ENCODINGS):
@@ -121,14 +126,6 @@ def too_deep(value: Any) -> bool:
 
 
 _CONTAINERS = frozenset({dict, list, tuple})
-
-
-def text_of_bytes(value: bytes) -> str | None:
-    """Returns UTF-8 text, or ``None`` for other bytes: those are media, which are never kept."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def hidden(value: Any) -> bool:

@@ -101,19 +101,13 @@ def _told(logs: Sequence[RawLog]) -> Messages | None:
         if name == "assistant_response" and not hidden(text):
             found.append(Message("assistant", (Text(str(text)),)))
         elif name == "tool_result":
-            found.append(Message("assistant", (_request(log.attributes),)))
+            parameters = parsed(log.attributes.get("tool_parameters"))
+            name = identifier(parameters.get("mcp_tool_name")) if type(parameters) is dict else ""
+            name = name or identifier(log.attributes.get(_TOOL))
+            given, call_id = tool_arguments(log.attributes.get(_TOOL_INPUT)), log.attributes.get(_TOOL_CALL_ID)
+            request = ToolRequest(name, given.value if given else None, identifier(call_id))
+            found.append(Message("assistant", (request,)))
     return tuple(found) or None
-
-
-def _request(attributes: Mapping[str, Any]) -> ToolRequest:
-    parameters = parsed(attributes.get("tool_parameters"))
-    name = parameters.get("mcp_tool_name") if type(parameters) is dict else None
-    given = tool_arguments(attributes.get(_TOOL_INPUT))
-    return ToolRequest(
-        identifier(name) or identifier(attributes.get(_TOOL)),
-        given.value if given else None,
-        identifier(attributes.get(_TOOL_CALL_ID)),
-    )
 
 
 def _call_id(attributes: Mapping[str, Any]) -> str:

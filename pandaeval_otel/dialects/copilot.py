@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import said_by_user
-from pandaeval_otel.dialects._messages import Messages, read_messages
+from pandaeval_otel.dialects._messages import Messages, read_messages, with_thought
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import hidden
-from pandaeval_otel.model import Message, Reasoning
+from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPED, _THOUGHT = "copilot_chat.user_request", "copilot_chat.reasoning_content"
@@ -32,11 +32,9 @@ class Copilot(Dialect):
         given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
         typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
         reading = Reading(input=_with_last(given, typed[0]) if typed else None)
-        if type(thought) is str and not hidden(thought):
-            head, *rest = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0] or [
-                Message("assistant", ())
-            ]
-            reading.output = (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
+        if not hidden(thought):
+            made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
+            reading.output = with_thought(made or (Message("assistant", ()),), thought)
         return None if reading == Reading() else reading
 
 

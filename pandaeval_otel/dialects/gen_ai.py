@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._common import (
     usage_of,
 )
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
+from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut, with_thought
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -56,14 +56,17 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
-_USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
+_USER_KEYS = ("gen_ai.user.id", "gen_ai.user")
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
     for key in (semconv.CONVERSATION_ID, semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID)
 }
 _CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
 """Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
-_STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTABLE, semconv.COMMAND_ARGS)
+_STATED_ARGUMENTS = (
+    *("gen_ai.skill.name", "gen_ai.skill.resource.name"),
+    *("process.executable.name", "process.command_args"),
+)
 """Keys that state what a call asked for: the skill or its file to load, the command to run."""
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one set operation tells that a span has none of them."""
@@ -81,7 +84,6 @@ class GenAI(Dialect):
         "opentelemetry.": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY and "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental (releases before these modes: "
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and send the log records here as well)",
-        "github.copilot": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
     }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -90,7 +92,10 @@ class GenAI(Dialect):
     def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
         """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
-        attributes = _completed(span.attributes, told.details) if told.details else span.attributes
+        attributes = span.attributes
+        for detail in told.details:
+            stated = {key: value for key, value in attributes.items() if value not in (None, "", "[]")}
+            attributes = {**attributes, **detail, **stated}
         kind = kind_of(span, attributes)
         reading = Reading(kind)
         _read_identity(reading, span, attributes)
@@ -100,15 +105,18 @@ class GenAI(Dialect):
             _read_messages(reading, attributes, told, said)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
-            _read_retrieval(reading, attributes)
+            found = first(attributes, ("gen_ai.retrieval.documents", "gen_ai.memory.records"))
+            reading.documents = () if hidden(found) else tuple(as_list(found))
+            query = first(attributes, ("gen_ai.retrieval.query.text", "gen_ai.memory.query.text"))
+            reading.input = said_by_user(query) if reading.input is None else reading.input
         if not _RARE.isdisjoint(attributes):
             reading.user_id = identifier(first(attributes, _USER_KEYS))
             if not _CONTENT_REFS.isdisjoint(attributes):
                 refs = (ref for key in semconv.CONTENT_REFS for ref in as_list(attributes.get(key)))
                 reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
             if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
-                found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
-                reading.tools = found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
+                tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
+                reading.tools = tools if tools is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
             if attributes.get(semconv.TOOL_STATUS) == "error":
                 reading.error = error_of(span) or "tool error"
         return reading
@@ -117,22 +125,12 @@ class GenAI(Dialect):
 DIALECT = GenAI()
 
 
-def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Returns the span's attributes, completed from operation-details events."""
-    whole = dict(attributes)
-    for detail in details:
-        for key, value in detail.items():
-            if key not in whole or whole[key] in (None, "", "[]"):
-                whole[key] = value
-    return whole
-
-
 def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
     get = attributes.get
     reading.request_model = identifier(get(semconv.REQUEST_MODEL))
     reading.response_model = identifier(get(semconv.RESPONSE_MODEL))
-    reading.response_id = identifier(get(semconv.RESPONSE_ID))
-    reading.previous_response_id = identifier(get(semconv.PREVIOUS_RESPONSE_ID))
+    reading.response_id = identifier(get("gen_ai.response.id"))
+    reading.previous_response_id = identifier(get("gen_ai.request.previous_response.id"))
     reading.agent_name = identifier(get(semconv.AGENT_NAME))
     chat = span.scope.name == _CHAT_SCOPE and span.name.startswith(_CHAT)
     if chat or reading.agent_name == _ANY_AGENT:
@@ -182,16 +180,8 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
 
 def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
-    inputs = (
-        attributes[semconv.INPUT_MESSAGES]
-        if semconv.INPUT_MESSAGES in attributes
-        else attributes.get(semconv.PROMPT_OLD)
-    )
-    outputs = (
-        attributes[semconv.OUTPUT_MESSAGES]
-        if semconv.OUTPUT_MESSAGES in attributes
-        else attributes.get(semconv.COMPLETION_OLD)
-    )
+    inputs = attributes.get(semconv.INPUT_MESSAGES, attributes.get(semconv.PROMPT_OLD))
+    outputs = attributes.get(semconv.OUTPUT_MESSAGES, attributes.get(semconv.COMPLETION_OLD))
     # Instructions may stand among the inputs.
     given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
@@ -202,10 +192,10 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
         made = _with_finish_reasons(made, as_list(attributes[semconv.FINISH_REASONS]))
     if made and len(made) > 1 and reading.kind is _LLM:
         made = without_chunks(made)
-    if semconv.CONTENT_REASONING in attributes:
-        made = _with_reasoning(made, attributes[semconv.CONTENT_REASONING])
+    if made and semconv.CONTENT_REASONING in attributes:
+        made = with_thought(made, attributes[semconv.CONTENT_REASONING])
     reading.input, reading.output = given, made
-    system = attributes.get(semconv.SYSTEM_INSTRUCTIONS)
+    system = attributes.get("gen_ai.system_instructions")
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = CUT
@@ -223,23 +213,6 @@ def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
     )
 
 
-def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
-    if type(thought) is not str or hidden(thought) or not thought or not output:
-        return output
-    if any(isinstance(part, Reasoning) for message in output for part in message.parts):
-        return output
-    head, *rest = output
-    return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
-
-
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
-    if not hidden(found):
-        reading.documents = tuple(as_list(found))
-    if reading.input is None:
-        reading.input = said_by_user(first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY)))
-
-
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
     operation = attributes.get(semconv.OPERATION)
@@ -253,10 +226,6 @@ def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
             return Kind.EVALUATION
     if operation and identifier(operation):
         return Kind.TOOL if semconv.TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
-    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
-
-
-def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     method = attributes.get(semconv.MCP_METHOD)
     if method is not None:
         return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
@@ -267,7 +236,7 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
         return Kind.TOOL
     if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
         return Kind.LLM
-    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
+    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else Kind.STEP if operation else None
 
 
 def without_chunks(output: Messages | None) -> Messages | None:

@@ -8,12 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import (
+    documents_in,
+    error_of,
+    one_session,
+    run_kind,
+    system_of,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning
 from pandaeval_otel.model.raw import RawSpan
 
@@ -102,9 +110,9 @@ class Genkit(ByKind):
         reading.result = None if hidden(made) and _OUTPUT not in attributes else Captured(made)
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
+        given = parsed(attributes.get(_INPUT))
         reading.input = asked(given.get("query") if type(given) is dict else given)[0]
-        reading.documents = tuple(as_list(made.get("documents") if type(made) is dict else made))
+        reading.documents = documents_in(attributes.get(_OUTPUT), "documents")
 
 
 DIALECT = Genkit()
@@ -123,28 +131,5 @@ def _answer(made: Any) -> Message | None:
 
 
 def _messages(items: Any, role: str) -> Messages | None:
-    if not isinstance(items, (list, tuple)):
-        return None
-    found = []
-    for item in items:
-        if type(item) is dict:
-            content = item.get("content")
-            if isinstance(content, (list, tuple)):
-                content = [_block(part) if type(part) is dict else part for part in content]
-            found.append({**item, "content": content})
+    found = [item for item in items if type(item) is dict] if isinstance(items, (list, tuple)) else []
     return messages_of(found, role) if found else None
-
-
-def _block(part: dict[str, Any]) -> dict[str, Any]:
-    request, response, media = part.get("toolRequest"), part.get("toolResponse"), part.get("media")
-    if type(request) is dict:
-        return {"type": "tool_call", **_named(request), "arguments": request.get("input")}
-    if type(response) is dict:
-        return {"type": "tool_call_response", **_named(response), "response": response.get("output")}
-    if type(media) is dict:
-        return {"type": "media", "url": media.get("url"), "mimeType": media.get("contentType")}
-    return part
-
-
-def _named(call: dict[str, Any]) -> dict[str, Any]:
-    return {"name": call.get("name"), "id": call.get("ref")}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pandaeval_otel.dialects._common import (
     CUT,
     MAX_ERROR,
     captured,
+    documents_in,
     said_by_user,
     system_of,
     tool_definitions,
@@ -68,7 +68,7 @@ class Haystack(ByKind):
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         if type(given) is dict:
             reading.input = messages_of(given.get("messages"), "user") or said_by_user(given.get("prompt"))
-            reading.tools = tool_definitions(_definitions(given.get("tools")))
+            reading.tools = tool_definitions(given.get("tools"))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT
         reading.system = system_of(reading.input)
@@ -97,7 +97,7 @@ class Haystack(ByKind):
             reading.error = str(said or "tool error")[:MAX_ERROR]
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tools = tool_definitions(_definitions(attributes.get("haystack.agent.tools")))
+        reading.tools = tool_definitions(attributes.get("haystack.agent.tools"))
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         reading.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
         if type(made) is not dict:
@@ -114,20 +114,7 @@ class Haystack(ByKind):
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input = asked(first(attributes, _INPUTS))[0]
         found = parsed(first(attributes, _OUTPUTS))
-        reading.documents = tuple(as_list(found.get("documents"))) if type(found) is dict else ()
+        reading.documents = documents_in(found, "documents") if type(found) is dict else ()
 
 
 DIALECT = Haystack()
-
-
-def _definitions(value: Any) -> Any:
-    """Returns the definitions of tools serialised as ``{"type": class, "data": definition}``; a toolset's data holds a
-    list of them."""
-    if value is None:
-        return None
-    found: list[Any] = []
-    for item in as_list(value):
-        data = item.get("data") if type(item) is dict and type(item.get("data")) is dict else item
-        inner = data.get("tools") if type(data) is dict else None
-        found += _definitions(inner) if isinstance(inner, (list, tuple)) else [data]
-    return found

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
+    KINDS,
     MAX_ERROR,
     agent_named,
     give_outcome,
@@ -34,17 +35,7 @@ _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
 _METADATA = "langfuse.observation.metadata."
 _AGENT, _NODE, _CALL_ID = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_node", f"{_METADATA}tool_call_id"
 _ROOT_MARKS = ("langfuse.internal.is_app_root", "langfuse.internal.as_root", f"{_METADATA}is_langchain_root")
-
-_KINDS = {
-    "generation": Kind.LLM,
-    "embedding": Kind.EMBEDDING,
-    "agent": Kind.AGENT,
-    "tool": Kind.TOOL,
-    "retriever": Kind.RETRIEVAL,
-    "guardrail": Kind.GUARDRAIL,
-    "evaluator": Kind.EVALUATION,
-    "event": Kind.STEP,
-}
+_KINDS = KINDS | {"generation": Kind.LLM, "event": Kind.STEP}
 _SPENT_WORDS = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _MADE_WORDS = ("output", "output_tokens", "completion_tokens", "completionTokens")
 _TOTAL_WORDS = ("total", "total_tokens", "totalTokens")

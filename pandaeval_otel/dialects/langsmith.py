@@ -10,8 +10,10 @@ from collections.abc import Mapping
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
+    KINDS,
     MAX_ERROR,
     agent_named,
+    documents_in,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
@@ -22,20 +24,14 @@ from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawSpan
 
 _RUN_TYPE = "langsmith.span.kind"
 _METADATA = "langsmith.metadata."
 _AGENT = f"{_METADATA}lc_agent_name"
-_KINDS = {
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    "retriever": Kind.RETRIEVAL,
-    "embedding": Kind.EMBEDDING,
-    **dict.fromkeys(("prompt", "parser"), Kind.STEP),
-}
+_KINDS = KINDS | dict.fromkeys(("prompt", "parser"), Kind.STEP)
 
 
 class LangSmith(ByKind):
@@ -94,9 +90,7 @@ class LangSmith(ByKind):
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input = asked(attributes.get(semconv.PROMPT_OLD))[0]
-        found = parsed(attributes.get(semconv.COMPLETION_OLD))
-        documents = first(found, ("documents", "output", "outputs")) if type(found) is dict else found
-        reading.documents = tuple(as_list(documents))
+        reading.documents = documents_in(attributes.get(semconv.COMPLETION_OLD), "documents", "output", "outputs")
 
 
 DIALECT = LangSmith()

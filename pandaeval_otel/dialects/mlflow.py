@@ -6,6 +6,7 @@ With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions in
 from __future__ import annotations
 
 from pandaeval_otel.dialects._common import (
+    KINDS,
     agent_named,
     give_outcome,
     one_session,
@@ -24,17 +25,7 @@ from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_KINDS = {
-    **dict.fromkeys(("LLM", "CHAT_MODEL"), Kind.LLM),
-    "AGENT": Kind.AGENT,
-    "WORKFLOW": Kind.WORKFLOW,
-    "TOOL": Kind.TOOL,
-    "RETRIEVER": Kind.RETRIEVAL,
-    "EMBEDDING": Kind.EMBEDDING,
-    "GUARDRAIL": Kind.GUARDRAIL,
-    "EVALUATOR": Kind.EVALUATION,
-    **dict.fromkeys(("PARSER", "RERANKER", "MEMORY"), Kind.STEP),
-}
+_KINDS = KINDS | {"chat_model": Kind.LLM, **dict.fromkeys(("parser", "reranker", "memory"), Kind.STEP)}
 
 
 class MLflow(ByKind):
@@ -48,7 +39,7 @@ class MLflow(ByKind):
         if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
             return None
         stated = parsed(attributes.get(_TYPE))
-        kind = _KINDS.get(stated.upper()) if type(stated) is str else None
+        kind = _KINDS.get(stated.lower()) if type(stated) is str else None
         if kind is Kind.TOOL and is_final_answer(_tool_name(span), attributes.get(_INPUTS)):
             return Kind.STEP
         return kind or run_kind(not span.parent_id)

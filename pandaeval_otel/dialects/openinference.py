@@ -15,8 +15,10 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
+    KINDS,
     agent_named,
     crew_question,
+    documents_in,
     give_outcome,
     metadata_sessions,
     said_by_user,
@@ -39,7 +41,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_outcome,
 )
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
-from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
+from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SPAN_KIND = "openinference.span.kind"
@@ -49,16 +51,7 @@ _AGENT_NAME, _NODE = "agent.name", "graph.node.id"
 _METADATA = "metadata"
 
 _LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
-_KINDS = {
-    "LLM": Kind.LLM,
-    "AGENT": Kind.AGENT,
-    "TOOL": Kind.TOOL,
-    "RETRIEVER": Kind.RETRIEVAL,
-    "EMBEDDING": Kind.EMBEDDING,
-    "GUARDRAIL": Kind.GUARDRAIL,
-    "EVALUATOR": Kind.EVALUATION,
-    **dict.fromkeys(("RERANKER", "PROMPT", "DECISION"), Kind.STEP),
-}
+_KINDS = KINDS | dict.fromkeys(("reranker", "prompt", "decision"), Kind.STEP)
 # Chains that are whole runs even where a web server's span stands above them.
 _RUN = re.compile(
     r"invocation\b|LangGraph$|AgentExecutor$|Pipeline\.run|.*\.kickoff|.*(?:Agent|Workflow)\.run|ReAct\.forward"
@@ -121,7 +114,10 @@ class OpenInference(ByKind):
         reading = self.read_as(kind, span)
         if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = each_part(reading.output, _with_own_name)
+            reading.output = each_part(
+                reading.output,
+                lambda part: replace(part, name=tool_of_server(part.name)) if type(part) is ToolRequest else part,
+            )
         return reading
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -130,7 +126,9 @@ class OpenInference(ByKind):
         if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
             reading.agent_name = named
         elif semconv.AGENT_NAME not in attributes and kind is Kind.AGENT:
-            reading.agent_name = named or identifier(attributes.get(_NODE)) or _agent_in_name(span)
+            match = _NAMED.match(span.name)
+            in_name = next(filter(None, match.groups())) if match else span.name if _is_langchain(span) else ""
+            reading.agent_name = named or identifier(attributes.get(_NODE)) or agent_named(in_name)
         elif semconv.AGENT_NAME not in attributes and _is_langchain(span) and not span.parent_id:
             reading.agent_name = agent_named(span.name)
         if semconv.SESSION_ID not in attributes and _METADATA in attributes:
@@ -160,7 +158,9 @@ class OpenInference(ByKind):
             reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
         else:
             reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
-        reading.previous_response_id = _previous_id(attributes)
+        for value in (attributes.get(_OUTPUT), attributes.get(_INVOCATION)):  # the request tells it best
+            if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
+                reading.previous_response_id = match[1]
         reading.usage = _usage(attributes)
         named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
         parameters = None if named else parsed(attributes.get(_INVOCATION))
@@ -184,10 +184,12 @@ class OpenInference(ByKind):
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         lists = indexed(attributes, frozenset({_DOCUMENTS}))
-        reading.documents = tuple(_document(fields) for fields in lists.get(_DOCUMENTS, ()))
-        if not reading.documents:
-            found = parsed(attributes.get(_OUTPUT))
-            reading.documents = tuple(as_list(found.get("documents") if type(found) is dict else found))
+        for fields in lists.get(_DOCUMENTS, ()):
+            found = {path.removeprefix("document."): value for path, value in fields.items()}
+            if "metadata" in found:
+                found["metadata"] = parsed(found["metadata"])
+            reading.documents = (*reading.documents, found)
+        reading.documents = reading.documents or documents_in(attributes.get(_OUTPUT), "documents")
         reading.input = asked(attributes.get(_INPUT))[0]
 
 
@@ -204,7 +206,11 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
         reading.input, cut = read(attributes[_INPUT])
         reading.notes = CUT if cut else ()
     if reading.input is None and _CREW_TASKS in attributes:
-        reading.input = _crew_input(attributes)
+        # The tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in.
+        text, inputs = crew_question(attributes[_CREW_TASKS]), parsed(attributes.get("crew_inputs"))
+        for name, value in inputs.items() if type(inputs) is dict else ():
+            text = text.replace(f"{{{name}}}", str(value))
+        reading.input = said_by_user(text) if text else None
     reading.system = system_of(reading.input)
 
 
@@ -230,18 +236,6 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reading.output = told if alone else output
     elif told:
         reading.output = told
-
-
-def _with_own_name(part: Part) -> Part:
-    return replace(part, name=tool_of_server(part.name)) if type(part) is ToolRequest else part
-
-
-def _previous_id(attributes: Mapping[str, Any]) -> str:
-    """Returns the response that a call of OpenAI's Responses API continues, from its request or its response."""
-    for value in (attributes.get(_INVOCATION), attributes.get(_OUTPUT)):
-        if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
-            return match[1]
-    return ""
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
@@ -293,22 +287,6 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
     return _named_tools(list(counts[0])) if counts else None
 
 
-def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
-    """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
-    text = crew_question(attributes[_CREW_TASKS])
-    inputs = parsed(attributes.get("crew_inputs"))
-    for name, value in inputs.items() if type(inputs) is dict else ():
-        text = text.replace(f"{{{name}}}", str(value))
-    return said_by_user(text) if text else None
-
-
-def _document(fields: Fields) -> dict[str, Any]:
-    found = {path.removeprefix("document."): value for path, value in fields.items()}
-    if "metadata" in found:
-        found["metadata"] = parsed(found["metadata"])
-    return found
-
-
 def with_thoughts(output: Messages, response: str) -> Messages:
     """Returns ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
     instrumentations leave them. A text that only repeats a thought is dropped."""
@@ -320,9 +298,9 @@ def with_thoughts(output: Messages, response: str) -> Messages:
     if not thoughts:
         return output
     known = {thought.text for thought in thoughts}
-    first, *rest = output
-    said = tuple(part for part in first.parts if not (type(part) is Text and part.text in known))
-    return (Message(first.role, (*thoughts, *said), first.finish_reason), *rest)
+    head, *rest = output
+    said = tuple(part for part in head.parts if not (type(part) is Text and part.text in known))
+    return (Message(head.role, (*thoughts, *said), head.finish_reason), *rest)
 
 
 def _with_hosted(output: Messages, response: str) -> Messages:
@@ -331,8 +309,7 @@ def _with_hosted(output: Messages, response: str) -> Messages:
     if _HOSTED.search(response) is None:
         return output
     body = parsed(response)
-    items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
-    told = messages_of(items if type(items) is list else body, "assistant") or ()
+    told = _answer_in(body)
     if _calls_and_results(told) < _calls_and_results(output):
         return output
     parts = tuple([part for message in told for part in message.parts])  # items are parts of one answer
@@ -350,9 +327,13 @@ def _thoughts(response: str) -> tuple[Reasoning, ...]:
         match = _IN_REPR.search(raw)
         said = from_repr(f"Thoughts(text={match[1]})") if match else None
         return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
+    told = (part for message in _answer_in(body) for part in message.parts)
+    return tuple(part for part in told if type(part) is Reasoning and part.text)
+
+
+def _answer_in(body: Any) -> Messages:
     items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
-    found = messages_of(items if type(items) is list else body, "assistant") or ()
-    return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)
+    return messages_of(items if type(items) is list else body, "assistant") or ()
 
 
 def _kind_of(span: RawSpan) -> Kind | None:
@@ -361,7 +342,7 @@ def _kind_of(span: RawSpan) -> Kind | None:
     stated = attributes.get(_SPAN_KIND)
     if stated is None and not _is_ours(span):
         return None
-    kind = _KINDS.get(stated.upper()) if type(stated) is str else None
+    kind = _KINDS.get(stated.lower()) if type(stated) is str else None
     if kind is Kind.LLM:
         # LlamaIndex marks helper methods of its models as model calls, too.
         return Kind.STEP if _PRIVATE.search(span.name) else kind
@@ -374,13 +355,6 @@ def _kind_of(span: RawSpan) -> Kind | None:
     if kind is not None:
         return kind
     return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
-
-
-def _agent_in_name(span: RawSpan) -> str:
-    match = _NAMED.match(span.name)
-    if match:
-        return agent_named(next(name for name in match.groups() if name))
-    return agent_named(span.name) if _is_langchain(span) else ""
 
 
 def _tool_of(span: RawSpan) -> str:

@@ -15,6 +15,7 @@ from pandaeval_otel.dialects._common import (
     CUT,
     agent_named,
     crew_question,
+    documents_in,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
@@ -27,7 +28,7 @@ from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -156,9 +157,7 @@ class OpenLLMetry(ByKind):
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given = _unwrapped(attributes.get(_INPUT), "query")
         reading.input = asked(given)[0]
-        found = parsed(attributes.get(_OUTPUT))
-        documents = first(found, ("documents", "output", "outputs")) if type(found) is dict else found
-        reading.documents = tuple(as_list(documents))
+        reading.documents = documents_in(attributes.get(_OUTPUT), "documents", "output", "outputs")
 
 
 DIALECT = OpenLLMetry()

@@ -26,7 +26,7 @@ _SESSION_RANKS = {
     semconv.SESSION_ID: semconv.RANK_SESSION,
     semconv.LANGFUSE_SESSION_ID: semconv.RANK_SESSION,
 }
-_USER_KEYS = (semconv.USER_ID, semconv.ENDUSER_ID, semconv.LANGFUSE_USER_ID)
+_USER_KEYS = (semconv.USER_ID, "enduser.id", "langfuse.user.id")
 _KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
 
 

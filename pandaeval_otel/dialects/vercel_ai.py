@@ -101,30 +101,21 @@ class VercelAI(ByKind):
         reading.result = captured(attributes.get("ai.toolCall.result"))
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        if _MESSAGES in attributes:
-            reading.input, cut = read_messages(attributes[_MESSAGES], "user")
+        # {"system": …, "prompt": text or messages} or {"system": …, "messages": […]}
+        prompt = None if _MESSAGES in attributes else parsed(attributes.get(_PROMPT))
+        if type(prompt) is dict:
+            system, said = prompt.get("system"), first(prompt, ("messages", "prompt"))
+            reading.system = system if type(system) is str and not hidden(system) else None
+            reading.input = messages_of(said, "user") if said != "" else ()
+        else:
+            reading.input, cut = read_messages(first(attributes, (_MESSAGES, _PROMPT)), "user")
             reading.notes = CUT if cut else ()
-        elif _PROMPT in attributes:
-            _read_prompt(reading, attributes[_PROMPT])
         reading.system = reading.system or system_of(reading.input)
         reading.output = _answer(attributes)
         reading.tools = tool_definitions(attributes.get(_TOOLS))
 
 
 DIALECT = VercelAI()
-
-
-def _read_prompt(reading: Reading, value: Any) -> None:
-    """Reads ``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
-    prompt = parsed(value)
-    if type(prompt) is not dict:
-        reading.input, cut = read_messages(value, "user")
-        reading.notes = CUT if cut else ()
-        return
-    system = prompt.get("system")
-    reading.system = system if type(system) is str and not hidden(system) else None
-    said = first(prompt, ("messages", "prompt"))
-    reading.input = messages_of(said, "user") if said != "" else ()
 
 
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel.dialects._common import captured, one_session, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import KINDS, captured, one_session, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, read_sides
@@ -14,16 +14,7 @@ from pandaeval_otel.dialects._values import as_list, first, hidden, identifier
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan
 
-_KINDS = {
-    "agent": Kind.AGENT,
-    "llm": Kind.LLM,
-    "tool": Kind.TOOL,
-    "workflow": Kind.WORKFLOW,
-    "retriever": Kind.RETRIEVAL,
-    "embedding": Kind.EMBEDDING,
-    "guardrail": Kind.GUARDRAIL,
-    "scorer": Kind.EVALUATION,
-}
+_KINDS = KINDS | {"scorer": Kind.EVALUATION}
 _INPUT, _OUTPUT = "input", "output"
 _LOOPS = frozenset({"generateText", "streamText"})
 """Operations that, with tools, call the model again and again under one span. It states the tokens of the last call;

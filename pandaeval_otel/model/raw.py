@@ -41,8 +41,8 @@ class Resource:
 
     def __post_init__(self) -> None:
         get = self.attributes.get
-        self.service = str(get(semconv.SERVICE_NAME) or "unknown_service")
-        self.environment = str(get(semconv.ENVIRONMENT) or get(semconv.ENVIRONMENT_OLD) or "")
+        self.service = str(get("service.name") or "unknown_service")
+        self.environment = str(get("deployment.environment.name") or get("deployment.environment") or "")
         self.names_session = not semconv.SESSION_KEYS.isdisjoint(self.attributes)
 
 

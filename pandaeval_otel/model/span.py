@@ -153,11 +153,6 @@ class Span:
         return span
 
     @property
-    def duration_s(self) -> float:
-        """Seconds from start to end, never negative (clocks of two machines may disagree)."""
-        return max(0, self.end_ns - self.start_ns) / 1e9
-
-    @property
     def model(self) -> str:
         """The model that answered, else the one that was asked for."""
         return self.response_model or self.request_model

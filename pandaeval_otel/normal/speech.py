@@ -159,24 +159,22 @@ def words_of_user(text: str) -> str:
     their own reminders. Returns the whole text where nothing else is left."""
     if "</" not in text:
         return text
-    asked = next((found for tag in _REQUESTS if (found := _inside(text, tag))), None)
+    asked = None
+    for tag in _REQUESTS:
+        end = text.rfind(f"</{tag}>")
+        start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
+        if start >= 0 and (asked := text[start + len(tag) + 2 : end].strip()):
+            break
     left = asked or text.strip()
     for _ in range(_MOST_WRAPPERS):
-        if (tag := _WRAPPED_AT_START.match(left)) is not None and (end := left.find(f"</{tag[1]}>")) >= 0:
-            left = left[end + len(tag[1]) + 3 :].lstrip()
-        elif (tag := _WRAPPED_AT_END.search(left[-_LONGEST_TAG:])) is not None and (
-            at := left.rfind(f"<{tag[1]}")
-        ) >= 0:
+        first, last = _WRAPPED_AT_START.match(left), _WRAPPED_AT_END.search(left[-_LONGEST_TAG:])
+        if first is not None and (end := left.find(f"</{first[1]}>")) >= 0:
+            left = left[end + len(first[1]) + 3 :].lstrip()
+        elif last is not None and (at := left.rfind(f"<{last[1]}")) >= 0:
             left = left[:at].rstrip()
         else:
             break
     return text if not left or (asked is None and len(left) == len(text.strip())) else left
-
-
-def _inside(text: str, tag: str) -> str:
-    end = text.rfind(f"</{tag}>")
-    start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
-    return text[start + len(tag) + 2 : end].strip() if start >= 0 else ""
 
 
 _REQUESTS = ("userRequest", "user_request", "user_query", "user_message", "user_input")

@@ -84,6 +84,10 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
     named = _distinct([name for span in tree.spans for name in span.dialects])
+    utility = ""
+    if len(models) <= _FEW and not any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
+        kinds = {utility_of(span, in_session=session is not None) for span in models}
+        utility = kinds.pop() if len(kinds) == 1 else ""
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
@@ -107,7 +111,8 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         reasoning=_reasoning([span for span in models if span.output] or roots),
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
-        usage=_usage(models, roots),
+        # Agents' own counts repeat those of the calls, or cover the agent's whole life.
+        usage=sum(_stated_usages(models) or _stated_usages(roots), Usage()),
         dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
         notes=_notes(tree, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
@@ -120,7 +125,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
-        utility=_utility(tree, models, session),
+        utility=utility,
     )
 
 
@@ -155,14 +160,6 @@ def _evaluations(tree: Tree) -> set[str]:
     return found if len(found) < len(tree.spans) else set()
 
 
-def _utility(tree: Tree, models: Sequence[Span], session: str | None) -> str:
-    """Returns what a trace of nothing but model calls is for, if that is no part of a conversation."""
-    if not models or len(models) > _FEW or any(span.kind in _GENAI for span in tree.spans if span.kind is not _LLM):
-        return ""
-    kinds = {utility_of(span, in_session=session is not None) for span in models}
-    return kinds.pop() if len(kinds) == 1 else ""
-
-
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     """Returns a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
@@ -184,15 +181,12 @@ def _agent(root: Span, tree: Tree) -> str:
     if first is not None:
         return first.agent_name
     names = {span.agent_name for span in tree.spans if span.agent_name and tree.asides(span) <= depth}
-    return names.pop() if len(names) == 1 else _workflow(root) or root.service
-
-
-def _workflow(root: Span) -> str:
-    """Returns the workflow's name out of a span name in a form that conventions define, else ``""``."""
-    if root.kind is not Kind.WORKFLOW:
-        return ""
+    if len(names) == 1:
+        return names.pop()
+    # The workflow's name, out of a span name in a form that conventions define.
     called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
-    return agent_named(called) if called != root.name else ""
+    is_named = root.kind is Kind.WORKFLOW and called != root.name
+    return (agent_named(called) if is_named else "") or root.service
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
@@ -218,8 +212,10 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
         for tool in span.tools or ():
             key = (tool.name, agent) if (tool.name, agent) in found else (tool.name, "")
             known = found.get(key)
-            if known is not None and agent not in had[key] and _differ(known, tool):
-                key, known = (tool.name, agent), None
+            if known is not None and agent not in had[key]:
+                both = (known.parameters, tool.parameters)
+                if None not in both and both[0] != both[1]:
+                    key, known = (tool.name, agent), None
             if known is None or (not known.description, known.parameters is None) > (
                 not tool.description,
                 tool.parameters is None,
@@ -230,10 +226,6 @@ def _tools(tree: Tree) -> tuple[ToolDefinition, ...]:
     if all(len(agents) == len(everybody) for agents in had.values()):
         return tuple(found.values())
     return tuple([replace(tool, agents=tuple(filter(None, had[key]))) for key, tool in found.items()])
-
-
-def _differ(one: ToolDefinition, other: ToolDefinition) -> bool:
-    return None not in (one.parameters, other.parameters) and one.parameters != other.parameters
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
@@ -255,13 +247,8 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     return _distinct(thoughts) if thoughts else ()
 
 
-def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
-    """Sums the tokens of the model calls. Agents' own counts are used only without any model call: they repeat those of
-    the calls, or cover the agent's whole life."""
-    stated = [span.usage for span in models if span.usage is not None] or [
-        span.usage for span in roots if span.usage is not None
-    ]
-    return sum(stated, Usage())
+def _stated_usages(spans: Sequence[Span]) -> list[Usage]:
+    return [span.usage for span in spans if span.usage is not None]
 
 
 def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:

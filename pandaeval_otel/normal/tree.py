@@ -179,8 +179,10 @@ class Tree:
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:
-            if at.span_id in path:
-                self._cut_loop(path, at.span_id)
+            if (entry := at.span_id) in path:  # the earliest span in a loop of parents becomes a topmost one
+                first = min(dropwhile(lambda inner: inner.span_id != entry, path.values()), key=_EARLIEST)
+                self._cut.add(first.span_id)
+                self._places[first.span_id] = _Place(agent=first.agent_name)
                 self._settle(span)
                 return
             path[at.span_id] = at
@@ -188,13 +190,6 @@ class Tree:
         for at in reversed(path.values()):
             outer = self.by_id[at.parent_id]
             self._places[at.span_id] = _inherited(outer, self._places[outer.span_id], at)
-
-    def _cut_loop(self, path: dict[str, Span], entry: str) -> None:
-        """Makes the earliest span in a loop of parents (``path`` from ``entry`` on) a topmost one."""
-        loop = dropwhile(lambda span: span.span_id != entry, path.values())
-        first = min(loop, key=_EARLIEST)
-        self._cut.add(first.span_id)
-        self._places[first.span_id] = _Place(agent=first.agent_name)
 
 
 def _inherited(outer: Span, place: _Place, inner: Span) -> _Place:

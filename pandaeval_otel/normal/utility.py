@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pandaeval_otel.model import Kind, Message, Span
+from pandaeval_otel.model import Kind, Span
 
 _READ = 600
 """Characters of the instructions that are read."""
@@ -53,8 +53,10 @@ def utility_of(span: Span, *, in_session: bool) -> str:
     given = span.input or ()
     instructions = span.system or next((message.text for message in given if message.role == "system"), "")
     kind = _kind(instructions[:_READ])
-    if not kind:
-        kind = _of_template(given)
+    if not kind and given and given[-1].role == "user":
+        # The last message may be a framework's template rather than a user's words.
+        text = given[-1].text[:_READ]
+        kind = _kind(text) if _TEMPLATE.search(text) is not None else ""
     is_named = _EDITOR.search(f"{span.scope} {span.service}") or _NAMED.search(span.agent_name)
     if kind == "classification" and is_named is None:
         return ""
@@ -66,15 +68,6 @@ def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
     if len(calls) < 2:
         return calls
     return [call for call in calls if not utility_of(call, in_session=True)] or calls
-
-
-def _of_template(given: tuple[Message, ...]) -> str:
-    """Returns the same of a call whose last message is a framework's template rather than a user's words."""
-    last = given[-1] if given else None
-    if last is None or last.role != "user":
-        return ""
-    text = last.text[:_READ]
-    return _kind(text) if _TEMPLATE.search(text) is not None else ""
 
 
 @lru_cache(1024)

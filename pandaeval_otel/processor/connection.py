@@ -76,13 +76,8 @@ _WITH_CLIENT_CERTIFICATE = (
 
 
 def _credentials(settings: Settings) -> grpc.ChannelCredentials:
-    return grpc.ssl_channel_credentials(
-        _content(settings.certificate), _content(settings.client_key), _content(settings.client_certificate)
-    )
-
-
-def _content(file: str) -> bytes | None:
-    return Path(file).read_bytes() if file else None
+    files = (settings.certificate, settings.client_key, settings.client_certificate)
+    return grpc.ssl_channel_credentials(*[Path(file).read_bytes() if file else None for file in files])
 
 
 def retry_after_s(trailers: Iterable[Any] | None) -> float | None:

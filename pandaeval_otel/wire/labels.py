@@ -14,14 +14,14 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
-EVENT = semconv.EVALUATION_EVENT
+EVENT = "gen_ai.evaluation.result"
 TYPE = "gen_ai.evaluation.evaluator.type"
 HUMAN = "human"
 MOST_COMMENT, MOST_ID = 1000, 256
 PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
 _NAME, _SCORE = semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE
-_LABEL, _COMMENT = semconv.EVALUATION_LABEL, semconv.EVALUATION_EXPLANATION
+_LABEL, _COMMENT = semconv.EVALUATION_LABEL, "gen_ai.evaluation.explanation"
 _SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
 _HALF = 0.5 + 1e-9
 """A pass with a lower score, or a fail with a higher one, is a slip of the pen."""

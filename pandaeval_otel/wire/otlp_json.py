@@ -258,15 +258,12 @@ def _slowly(body: bytes | str) -> Any:
     return json.loads(without_half_pairs(text), parse_constant=_no_constant)
 
 
-def _loader() -> Callable[[bytes | str], Any]:
-    try:
-        from orjson import loads
-    except ImportError:  # an application need not have it
-        return _slowly
-    return loads
+try:
+    import orjson
 
-
-_loads = _loader()
+    _loads: Callable[[bytes | str], Any] = orjson.loads
+except ImportError:  # an application need not have it
+    _loads = _slowly
 
 
 _U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)

@@ -23,6 +23,7 @@ from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedO
 from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.wire.own_output import is_own_record, is_own_span
 from pandaeval_otel.wire.skeleton import Head, Request
+from pandaeval_otel.wire.weight import counted
 
 OWN_SCOPE = "pandaeval.evaluation"
 """Scope of the collector's own output, which is counted and ignored when it comes back (:mod:`own_output`)."""
@@ -125,7 +126,7 @@ def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, 
     split = Split([])
     try:
         skeleton = Request.FromString(request)
-        if at_most and _is_dense(skeleton, at_most):
+        if at_most and counted(skeleton) > at_most:
             raise DenseError
         try:
             return split, kind.FromString(request), request, skeleton
@@ -138,19 +139,6 @@ def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, 
         return split, kind.FromString(request), request, Request.FromString(request)
     except DecodeError as error:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
-
-
-def _is_dense(skeleton: Any, at_most: int) -> bool:
-    found = len(skeleton.resourced)
-    if found > at_most:
-        return True
-    for resource in skeleton.resourced:
-        found += len(resource.scoped)
-        if found > at_most:
-            return True
-        for scope in resource.scoped:
-            found += len(scope.items)
-    return found > at_most
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:

@@ -9,6 +9,7 @@ Counting never takes memory that grows faster than the request.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -59,15 +60,15 @@ def resources_and_items(request: bytes) -> int:
     """Counts the resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
     request, and at worst 30 ns and 35 bytes of memory. Raises :class:`BrokenBytesError`."""
     try:
-        resourced = Request.FromString(request).resourced
+        return counted(Request.FromString(request))
     except DecodeError as error:
         raise BrokenBytesError(str(error)) from None
-    found = len(resourced)
-    for resource in resourced:
-        found += len(resource.scoped)
-        for scope in resource.scoped:
-            found += len(scope.items)
-    return found
+
+
+def counted(skeleton: Any) -> int:
+    """Counts the same in a parsed ``skeleton.Request``."""
+    scoped = [scope for resource in skeleton.resourced for scope in resource.scoped]
+    return len(skeleton.resourced) + len(scoped) + sum([len(scope.items) for scope in scoped])
 
 
 def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:

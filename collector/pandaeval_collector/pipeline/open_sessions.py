@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_otel.assembly.deadlines import Deadlines
+from pandaeval_otel.assembly.traces import Deadlines
 from pandaeval_otel.model import Trigger
 
 _MANY = 50

@@ -25,7 +25,7 @@ from pandaeval_otel.model import (
     Usage,
 )
 from pandaeval_otel.model.raw import STATUS_ERROR, RawEvent, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.normal.spans import _complete
+from pandaeval_otel.normal.spans import _complete, normalize
 
 ASK = Message("user", (Text("Weather in Oslo?"),))
 BRIEF = Message("system", (Text("Be brief."),))
@@ -301,7 +301,8 @@ def test_a_whole_call_in_one_log_body(encode: Any) -> None:
         "input": {"messages": [{"role": "user", "content": {"content": '[{"text": "Weather in Oslo?"}]'}}]},
         "output": {"messages": [{"role": "assistant", "content": {"message": "4 degrees, rain."}}]},
     }
-    found = read(CHAT, [RawLog("t", "s", body=encode(body), attributes={"event.name": "strands.telemetry.tracer"})])
+    record = RawLog("t", "s", body=encode(body), attributes={"event.name": "strands.telemetry.tracer"})
+    found = normalize(RawSpan("t" * 32, "s" * 16, attributes=CHAT), [record])
     assert found.input == (ASK,)
     assert found.output == (Message("assistant", (Text("4 degrees, rain."),)),)
 
