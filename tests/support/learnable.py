@@ -23,6 +23,9 @@ class LearnableSession:
     requests: tuple[str, ...]
 
 
+ASKED = ("Which order is it?", "What should it be instead?", "Is the address the same?")
+
+
 def sessions(count: int, seed: int = 0, named: bool = True) -> Iterator[LearnableSession]:
     """``named``: whether their spans name them; if not, each is one trace alone, and its id that of the trace."""
     draw = random.Random(seed)
@@ -31,7 +34,7 @@ def sessions(count: int, seed: int = 0, named: bool = True) -> Iterator[Learnabl
         traces = [f"{seed + 1:08x}{number:016x}{turn:08x}" for turn in range(draw.randint(2, 4) if named else 1)]
         session = f"s{number}" if named else None
         told = "I cannot do that, sorry." if refused else "Your order has been changed."
-        answers = ["Which order is it?"] * (len(traces) - 1) + [told]
+        answers = [*ASKED[: len(traces) - 1], told]
         requests = tuple(_request(each, session, number * 10 + at, answers[at]) for at, each in enumerate(traces))
         yield LearnableSession(session or traces[0], draw.random() < (0.85 if refused else 0.15), requests)
 

@@ -24,6 +24,7 @@ from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.custom import judged, metric
 from pandaeval_collector.scoring.metric import Metric, Texts, TraceContext
 from pandaeval_collector.scoring.registry import of_packages, registry
+from pandaeval_lab.cli.metrics import description
 from pandaeval_otel.base import plugins
 from pandaeval_otel.model import ToolCall, Trace, Turn
 from support.asked import Memory, ScriptedCaller, ScriptedJudge
@@ -67,7 +68,7 @@ def test_a_function_and_a_class_in_a_module(shown: dict[str, Path]) -> None:
     known = registry((str(shown["house.py"]),))
     brevity, signature = known["trace.brevity"], known["trace.signature"]
     assert brevity.question == "Is the answer short enough to be read?"
-    assert "It does not judge whether the answer is right." in brevity.description
+    assert "It does not judge whether the answer is right." in description(brevity)
     assert brevity.evaluate(replace(RUN, output="word " * 300), CONTEXT) == Score(0.5, "300 words")
     assert brevity.evaluate(replace(RUN, output=None), CONTEXT) is None
     unsigned = signature.evaluate(RUN, CONTEXT)
