@@ -18,8 +18,11 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord  # noqa: E402
 from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: E402
 
 from pandaeval_collector.base.score import Score  # noqa: E402
-from pandaeval_collector.exporters.attributes import encode_attributes  # noqa: E402
-from pandaeval_collector.exporters.encode import log_record, spans  # noqa: E402
+from pandaeval_collector.exporters.encode import (  # noqa: E402
+    encode_attributes,
+    log_record,
+    spans,
+)
 from pandaeval_collector.judge.call import ModelAnswer  # noqa: E402
 from pandaeval_collector.judge.desk import AnswerCost  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402

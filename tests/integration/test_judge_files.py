@@ -21,8 +21,8 @@ from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_lab.cases import Case, Suite
 from pandaeval_lab.cases.grading import TrialGrader
-from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cases.model import Recorded
+from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.replay import trial_grading
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles

@@ -13,7 +13,7 @@ import pytest
 from pandaeval_collector.receivers import Accepted, Dense, Submitted
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.own_grpc import SubmitHandler
+from pandaeval_collector.receivers.own_grpc import submit_handler
 from pandaeval_otel.wire.fragments import DenseError
 from pandaeval_otel.wire.splitting import split_traces
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
@@ -96,7 +96,7 @@ async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
 )
 async def test_submitted_traces(body: bytes) -> None:
     ingest, admission = Weighing(), Admission(64 << 20)
-    handler = SubmitHandler(ingest, DoorSettings(admission)).handler
+    handler = submit_handler(ingest, DoorSettings(admission))
     async with grpc_door(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
         call = channel.unary_unary(SUBMIT)(body)
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import prometheus, zero_first
@@ -56,7 +56,7 @@ class Pieces:
 async def served(answer: Answer, longest_s: float = 60.0, at_once: int = 16) -> AsyncIterator[Address]:
     streaming = Streaming(answer, longest_s, at_once)
 
-    async def scrape(request: Request) -> Response:
+    async def scrape(request: Request) -> ASGIApp:
         return await streaming(request)
 
     server = HttpServer(Starlette(routes=[Route("/metrics", scrape)]), LOOPBACK, setting="server.health")

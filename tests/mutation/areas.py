@@ -40,7 +40,7 @@ AREAS: Mapping[str, Area] = {
     "lists": Area(
         (
             *("store/finding.py", "store/listed.py"),
-            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
+            *("show/api/lists.py", "show/api/filters.py"),
             "show/shapes.py",
         ),
         (
@@ -69,8 +69,8 @@ AREAS: Mapping[str, Area] = {
     ),
     "exporters": Area(
         (
-            *("exporters/_fields.py", "exporters/_glance.py", "exporters/prometheus.py"),
-            *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
+            *("exporters/_fields.py", "exporters/_glance.py", "exporters/encode.py"),
+            *("exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py"),
             "exporters/_otlp/transport.py",
         ),

@@ -12,7 +12,7 @@ import typer.main
 import typer.testing
 from typer.main import get_command
 
-from pandaeval_collector.cli import _discovery
+from pandaeval_collector.cli import _app
 from pandaeval_collector.cli._hand import alike
 
 
@@ -20,7 +20,7 @@ from pandaeval_collector.cli._hand import alike
 def whole() -> typer.Typer:
     """The application with every command imported, where ``pandaeval`` imports the one that is asked for."""
     made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
-    for module in _discovery._modules().values():
+    for module in _app._modules().values():
         held = vars(importlib.import_module(module))
         for name, value in held.items():
             if isinstance(value, typer.Typer):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from pandaeval_collector.jobs.attempts import Filing
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Trigger, Turn
@@ -61,3 +64,12 @@ class ScriptedConfidence:
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+
+
+def filed_here(line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> Filing:
+    """Files answers by a line in this process. ``settle``: commits what it concludes."""
+
+    async def file(name: str, *answers: Any) -> None:
+        await settle(lambda: getattr(line, name)(*answers))
+
+    return file

@@ -10,8 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_collector.base.result import EvaluatorInfo
 from pandaeval_collector.exporters._otlp.transport import Envelope
-from pandaeval_collector.exporters.attributes import encode_attributes
-from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.replay.files import Request

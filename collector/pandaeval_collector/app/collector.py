@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from starlette.routing import BaseRoute
 
-from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.line_setup import LineSetup
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.reader_process import ReaderProcess
@@ -39,7 +41,7 @@ from pandaeval_collector.receivers.bind import Address, check_bind, health_conne
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.receivers.own_grpc import ResultsHandler, SubmitHandler
+from pandaeval_collector.receivers.own_grpc import ResultsHandler, submit_handler
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.front import hands_over, timing, trace_timeout, workers
 from pandaeval_collector.show.listener import shown
@@ -48,11 +50,15 @@ from pandaeval_collector.store.connection import FILE_NAME, note_damage
 from pandaeval_collector.store.directory import has_no_room
 from pandaeval_collector.store.failures import GroupGauges
 from pandaeval_collector.store.runs import RunBatch
+from pandaeval_collector.store.store import JUDGE_WRITES, writing
 
 _log = logging.getLogger(__name__)
 
 _GRACE_S = 5.0
 """Seconds that gRPC calls get to end when the collector stops."""
+_JUDGE = "pandaeval_collector.app.judge_main"
+_FENCE_SECRET = "judge.secret"  # noqa: S105 - the name of a fact
+"""The key under which the store keeps the secret that fences in prompts are made with."""
 _ROOM_S = 1.0
 """How often a start looks whether a full disk has room."""
 
@@ -136,7 +142,7 @@ class Collector:
         await pipeline.start()
         self._pipeline = pipeline
         self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-        judge = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
+        judge = await self._start_judge(store, line, pipeline)
         self._ready["pipeline"] = True
         if readers and judge is not None:
             readers[0].on_share = partial(judge.tell, "share")
@@ -175,8 +181,7 @@ class Collector:
         http_server = HttpServer(app, http, setting="server.http", tls=self._tls)
         http_address = await http_server.start()
         self._parts.push_async_callback(http_server.stop)
-        submit, results = SubmitHandler(pipeline, settings, reading), ResultsHandler(watching, settings, reading)
-        handlers = [submit.handler, results.handler]
+        handlers = [submit_handler(pipeline, settings, reading), ResultsHandler(watching, settings, reading).handler]
         grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=reading, tls=self._tls, handlers=handlers)
         grpc_address = await grpc_server.start()
         self._parts.push_async_callback(grpc_server.stop, _GRACE_S)
@@ -198,6 +203,42 @@ class Collector:
         self._parts.push_async_callback(line.close)
         await line.start()
         return line
+
+    async def _start_judge(self, store: Store, line: LineProcesses, pipeline: Pipeline) -> Calls | None:
+        """Starts the judge that the configuration names: a process that packs traces, asks a model and reads what it
+        says. Jobs are leased to it, what it has to keep is written here, and its answers go through the line. Returns
+        ``None`` if none is named. Raises ``ChildStartError``."""
+        config, telemetry = self._config, self.telemetry
+        if config.judge.model is None:
+            await asyncio.wrap_future(store.runs.stand(None, b""))
+            return None
+        secret(config.judge.api_key_env, self._environ)
+        if store.reads.get(_FENCE_SECRET) is None:
+            await asyncio.wrap_future(store.put(_FENCE_SECRET, secrets.token_hex(32)))
+
+        async def commit(name: str, _: Any, *arguments: Any) -> None:
+            await pipeline.commit(lambda: line.decide(name, *arguments))
+
+        async def longest_wait(_: Any) -> float:
+            return pipeline.kept_for
+
+        handlers: dict[str, Callable[..., Any]] = {
+            "write": writing(store, JUDGE_WRITES),
+            "judged": partial(commit, "judged"),
+            "shadowed": partial(commit, "shadowed"),
+            "longest_wait": longest_wait,
+            "measured": partial(telemetry.take_in, "judge"),
+        }
+        count, setup = partial(telemetry.add, "pandaeval.judges"), (config, store.clock)
+        judge = Calls("the judge", _JUDGE, setup, self._environ, count=count, handlers=handlers, keep=True)
+        self._parts.push_async_callback(judge.close)
+        await judge.start()
+        telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
+        if (limit := config.judge.daily_usd) is not None:
+            spending = store.spending
+            telemetry.gauge("pandaeval.judge.budget.limit", lambda: limit)
+            telemetry.gauge("pandaeval.judge.budget.spent", lambda: spending.spent(spending.today(time.time())))
+        return judge
 
     def _reader(
         self, store: Store, watching: Watching, pipeline: Pipeline, line: LineProcesses, judge: Calls | None
@@ -234,8 +275,13 @@ class Collector:
         self.telemetry.add("pandaeval.store.errors", "put_aside", int(store.was_damaged))
         self.telemetry.add("pandaeval.store.errors", "missing", int(bool(store.missing)))
         if config.on_shutdown == "forward" and config.drain_to is not None:
-            drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
-            self._parts.push_async_callback(_unless_gone, store, drained)
+            to, certificate = config.drain_to, config.drain_certificate
+
+            async def drain_unless_gone() -> None:
+                if not store.gone:
+                    await drain(store, to, token=self._token, certificate=certificate)
+
+            self._parts.push_async_callback(drain_unless_gone)
         self._guard = Guard(store, self.telemetry, self._fail)
         self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
@@ -283,8 +329,3 @@ class Collector:
     @property
     def _trouble(self) -> str:
         return self.waits_for or ("" if self._guard is None else self._guard.trouble)
-
-
-async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:
-    if not store.gone:
-        await work()

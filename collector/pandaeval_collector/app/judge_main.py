@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
@@ -30,7 +29,6 @@ from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
 from pandaeval_collector.jobs.shadow import open_shadow
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
@@ -44,19 +42,6 @@ RELAY_SECONDS = 2.0
 """How often the front is told what was counted here, and asks how long a question may wait."""
 
 
-class FiledByFront:
-    """Implements :class:`pandaeval_collector.jobs.attempts.Filing`: the front has the line file answers."""
-
-    def __init__(self, front: Peer) -> None:
-        self._front = front
-
-    async def judged(self, judgement: Judgement) -> None:
-        await self._front.ask("judged", pickle.dumps([judgement], pickle.HIGHEST_PROTOCOL))
-
-    async def shadowed(self, result: Result, run: int) -> None:
-        await self._front.ask("shadowed", pickle.dumps(result, pickle.HIGHEST_PROTOCOL), run)
-
-
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     configured = judge_of(config, live=True)
@@ -66,6 +51,9 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     telemetry, scorer = Telemetry(), evaluator(config)
     longest_wait = math.inf
 
+    async def file(name: str, answers: Any, *more: Any) -> None:
+        await front.ask(name, pickle.dumps(answers, pickle.HIGHEST_PROTOCOL), *more)
+
     async def runner() -> Runner:
         desk = desk_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
         shadow = await open_shadow(store, desk, scorer, telemetry, configured.shadow, configured.shadow_share)
@@ -74,7 +62,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             SessionScores(store.reads, scorer),
             scorer,
             desk,
-            FiledByFront(front),
+            file,
             telemetry,
             over_budget=configured.over_budget,
             checks=open_checks(configured, store, desk, telemetry),

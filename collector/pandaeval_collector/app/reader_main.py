@@ -33,7 +33,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show import API, MCP, PAGE, RUNBOOK
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.page import page_app, runbook
+from pandaeval_collector.show.api.pages import page_app, runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
@@ -64,7 +64,7 @@ def application(reads: Reads, work: Work, runs: Runs | None = None, address: str
 
 
 class LiveJudgeOfFront:
-    """Implements :class:`pandaeval_collector.runs.judges.LiveJudge` by the front, which asks the judge's process."""
+    """Implements :class:`pandaeval_collector.runs.process.LiveJudge` by the front, which asks the judge's process."""
 
     def __init__(self, front: Peer, models: frozenset[str]) -> None:
         self._front, self.models = front, models

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pandaeval_collector.analysis.embedding import schemes
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
@@ -15,24 +15,19 @@ from pandaeval_collector.scoring.registry import GRADERS, of_packages, registry
 def problems(config: Config) -> Iterable[Problem]:
     """Yields a problem for each name that nothing has, and each module that cannot be used."""
     yield from check_embedder(config, schemes())
-    unusable = list(_check_modules(config.metrics.modules))
-    yield from unusable
-    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
-    if not unusable and not of_packages().lost:
-        known = registry((GRADERS, *config.metrics.modules))
-        scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
-        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
-
-
-def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
     usable: tuple[str, ...] = (GRADERS,)
-    for index, module in enumerate(modules):
+    for index, module in enumerate(config.metrics.modules):
         try:
             registry((*usable, module))
         except ModuleLoadError as error:
             yield Problem(f"metrics.modules[{index}]", str(error))
         else:
             usable = (*usable, module)
+    # What is unknown may be a metric of a module or a package that cannot be used, which was said.
+    if len(usable) > len(config.metrics.modules) and not of_packages().lost:
+        known = registry(usable)
+        scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
+        yield from check_metrics(config, ((metric.level, metric.name) for metric in known.values()), scales)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,17 @@
 Imports base, exporters, receivers.
 """
 
-from pandaeval_collector.config._load import Resolved, check_machine, load, resolve, secret
+from pandaeval_collector.config._load import (
+    MetricNames,
+    Resolved,
+    check_embedder,
+    check_machine,
+    check_metrics,
+    load,
+    resolve,
+    secret,
+)
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
-from pandaeval_collector.config._names import MetricNames, check_embedder, check_metrics
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config

@@ -1,32 +1,182 @@
 """A result as OpenTelemetry says it: the log event ``gen_ai.evaluation.result``, and evaluation spans.
 
 Encoded once, when the result is committed, and by hand: the SDK cannot give a span an id that follows from its content,
-nor the sampled flag, and encodes again and again what many results have alike
-(:mod:`pandaeval_collector.exporters.attributes`).
+nor the sampled flag, and encodes again and again what many results have alike. Most attributes of a result have the
+same values in many others, so they are encoded in parts, and only a result's own part is encoded for it: those of its
+unit and those of its metric's verdict are remembered.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.base.result import written
-from pandaeval_collector.exporters._fields import fixed64, measured, number_pair, pairs, repeated, sized, tag, text_pair
-from pandaeval_collector.exporters._glance import Glance, glance, link, links
-from pandaeval_collector.exporters.attributes import (
-    EVENT_ATTRIBUTES,
-    FAILED,
-    LOG_ATTRIBUTES,
-    SPAN_ATTRIBUTES,
-    EncodedResult,
+from pandaeval_collector.base.result import Result, cut_each, written
+from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.exporters._fields import (
+    before_number,
+    double,
+    fixed64,
+    measured,
+    number_pair,
+    pairs,
+    repeated,
+    sized,
+    tag,
+    text_pair,
 )
+from pandaeval_collector.exporters._glance import MAX_TEXT, Glance, address, glance, link, links
 from pandaeval_otel.wire.own_output import EVENT as EVENT_NAME
 from pandaeval_otel.wire.own_output import span_ids
+
+FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
+"""Reasons (``why``) for which the evaluation itself failed: reported as ``error.type``."""
+LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
+"""The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
+_KEYS = {
+    "verdict": (
+        *("gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "error.type", "pandaeval.outcome"),
+        *("pandaeval.why", "pandaeval.metric.version", "pandaeval.judge.model", "pandaeval.embedder"),
+        *("pandaeval.revision", "pandaeval.final", "pandaeval.coverage", "pandaeval.threshold"),
+        *("pandaeval.passed", "pandaeval.assumed_value"),
+    ),
+    "unit": (
+        *("pandaeval.level", "pandaeval.service", "gen_ai.agent.name", "deployment.environment.name"),
+        *("pandaeval.trigger", "pandaeval.late_spans"),
+    ),
+}
+_BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
+
+
+@dataclass(slots=True)
+class EncodedResult:
+    """A result with its attributes. ``own``: those that no other result has, each behind its length; ``about``: those
+    that it shares with others of its unit; ``verdict``: those that it shares with others of its metric."""
+
+    result: Result
+    own: Sequence[bytes]
+    about: SharedAttributes
+    verdict: Alike
+
+
+class Alike(NamedTuple):
+    """The same attributes, encoded as fields of a log record, of a span event and of a span."""
+
+    log: bytes
+    event: bytes
+    span: bytes
+
+
+class SharedAttributes(NamedTuple):
+    """The attributes that the results of a unit share. ``place``: the trace and span of a log record; ``ids``: response
+    and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
+    event; ``span``: session and address as fields of a span; ``kind``: those that other units have too."""
+
+    place: bytes
+    ids: tuple[bytes, ...]
+    log_ids: bytes
+    event_ids: bytes
+    span: bytes
+    kind: Alike
+
+
+def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
+    """Encodes all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
+    address of the page that shows the results, without a slash at its end; ``""``: none."""
+    encoded = []
+    reasons = cut_each([result.finding.reason for result in results], MAX_TEXT)
+    for result, reason in zip(results, reasons, strict=True):
+        unit = result.unit
+        ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
+        kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+        finding = result.finding
+        # ``score.value`` only where something was measured.
+        own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
+        own.extend(text_pair("gen_ai.evaluation.explanation", reason))
+        own.extend(text_pair("pandaeval.result.id", result.id))
+        if result.evaluator.kind == "llm" and result.judge:  # a judge was asked
+            about, metadata = result.judge, finding.metadata
+            tokens: Mapping[str, int] = about["tokens"]
+            facts = {
+                "pandaeval.judge.prompt_version": about["prompt_version"],
+                "pandaeval.judge.pack": about["pack"],
+                "pandaeval.judge.calls": about["calls"],
+                "pandaeval.judge.input_tokens": tokens["input"],
+                "pandaeval.judge.output_tokens": tokens["output"],
+                "pandaeval.judge.cached_tokens": tokens["cached"],
+                "pandaeval.judge.cost_usd": float(about["cost_usd"]),
+                "pandaeval.judge.cited": about.get("cited"),
+                "pandaeval.judge.truncated": metadata.get("truncated"),
+                "pandaeval.judge.injection_suspected": metadata.get("injection_suspected"),
+            }
+            own.extend(pairs(facts))
+        if result.failure_group:
+            own.extend(text_pair("pandaeval.failure.group", result.failure_group))
+        if result.run_id:
+            own.extend(text_pair("pandaeval.run.id", result.run_id))
+        encoded.append(EncodedResult(result, own, _about(page, *ids, *kind), _verdict(result)))
+    return encoded
+
+
+def _verdict(result: Result) -> Alike:
+    """Encodes the attributes that many results share: which metric came to which kind of conclusion, and how."""
+    finding, by = result.finding, result.evaluator
+    return _alike(
+        "verdict",
+        result.metric,
+        result.label,
+        result.why if result.why in FAILED else None,
+        result.outcome,
+        result.why,
+        by.version,
+        by.model if by.kind == "llm" else None,
+        by.model if by.kind == "embedding" else None,
+        result.revision,
+        result.final,
+        None if isinstance(finding, Assumed) else float(finding.coverage),
+        None if result.threshold is None else float(result.threshold),
+        None if isinstance(finding, Unscored) else result.success,
+        float(finding.value) if isinstance(finding, Assumed) else None,
+    )
+
+
+@lru_cache(maxsize=16)
+def _about(
+    page: str,
+    trace_id: str,
+    span_id: str,
+    response_id: str,
+    session_id: str | None,
+    level: str,
+    *others: str | int | None,
+) -> SharedAttributes:
+    """Encodes what results of a unit share; cached, since they come one after the other."""
+    ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
+    shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
+    return SharedAttributes(
+        sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
+        ids,
+        repeated(LOG_ATTRIBUTES, ids + shown),
+        repeated(EVENT_ATTRIBUTES, ids),
+        repeated(SPAN_ATTRIBUTES, text_pair("pandaeval.session.id", session_id) + shown),
+        _alike("unit", level, *others),
+    )
+
+
+@lru_cache(maxsize=8192)
+def _alike(about: str, *values: str | float | None) -> Alike:
+    encoded = pairs(dict(zip(_KEYS[about], values, strict=True)))
+    return Alike(
+        repeated(LOG_ATTRIBUTES, encoded), repeated(EVENT_ATTRIBUTES, encoded), repeated(SPAN_ATTRIBUTES, encoded)
+    )
+
 
 _SAMPLED, _HAS_IS_REMOTE, _IS_REMOTE = 0x1, 0x100, 0x200
 _SPAN_EVENTS = tag(11)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import orjson
 
@@ -36,8 +36,7 @@ from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.turns import Conversation, TurnView
-from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
-from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
@@ -107,29 +106,9 @@ _WAITED = Unscored(
 )
 
 
-class Filing(Protocol):
-    """Where the answers of judges go: to the line, which files them under results and sessions."""
-
-    async def judged(self, judgement: Judgement) -> None:
-        """Files how a job ended; returns after the commit."""
-        ...
-
-    async def shadowed(self, result: Result, run: int) -> None:
-        """Files a result of the judge in the shadow in its run."""
-        ...
-
-
-class FiledHere:
-    """Implements :class:`Filing` by a line in this process. ``settle``: commits what it concludes."""
-
-    def __init__(self, line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> None:
-        self._line, self._settle = line, settle
-
-    async def judged(self, judgement: Judgement) -> None:
-        await self._settle(lambda: self._line.judged([judgement]))
-
-    async def shadowed(self, result: Result, run: int) -> None:
-        await self._settle(lambda: self._line.shadowed(result, run))
+Filing = Callable[..., Awaitable[None]]
+"""Has the line file what judges say, and returns after the commit. Takes the name of the line's method, ``judged`` or
+``shadowed``, and its arguments."""
 
 
 class Attempts:
@@ -244,7 +223,7 @@ class Attempts:
         try:
             result = await shadow.result(job.metric, trace, pack)
             if result is not None:
-                await self._filing.shadowed(result, shadow.run)
+                await self._filing("shadowed", result, shadow.run)
         except Exception:  # noqa: BLE001 - the job is done: it may neither be judged again nor lose its verdict for this
             self._telemetry.add("pandaeval.judge.shadow", "failed")
             _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
@@ -311,5 +290,5 @@ class Attempts:
         )
 
     async def _end(self, judgement: Judgement) -> None:
-        await self._filing.judged(judgement)
+        await self._filing("judged", [judgement])
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import orjson
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.before import lines_of, tells_of_before
+from pandaeval_collector.judge.before import before, lines_of
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact, redacted
@@ -159,7 +159,7 @@ class JobTraceLoader:
         if TURN in about:
             return self._of_turn(placed, about[TURN], digest, budget)
         shown = self._shown(placed)
-        earlier = () if tells_of_before(placed) else self._earlier.before(placed)
+        earlier = () if before(placed).said else self._earlier.before(placed)
         return JobTrace(shown, shown, pack(shown, self._secret, budget, earlier), digest)
 
     def _trace(self, trace_id: bytes, about: Mapping[str, Any], digest: str) -> Trace:
@@ -179,7 +179,7 @@ class JobTraceLoader:
         index = next((at for at, turn in enumerate(trace.turns) if (turn.span_id or trace.root_span_id) == span_id), -1)
         if index < 0:
             raise GoneError("the trace has no such turn any more")
-        earlier = () if tells_of_before(of_turn(trace, index)) else self._earlier.before(trace)
+        earlier = () if before(of_turn(trace, index)).said else self._earlier.before(trace)
         view = self._hidden(turn_view(trace, index, earlier, self._earlier.turns(trace), self._shown))
         return JobTrace(view, view.trace, pack(view.trace, self._secret, budget, view.said), digest)
 

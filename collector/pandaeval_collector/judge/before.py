@@ -28,7 +28,6 @@ class EarlierTurns:
     missing: int = 0
 
 
-NOTHING = EarlierTurns()
 USER, AGENT = "user: ", "agent: "
 
 
@@ -41,7 +40,7 @@ def before(trace: Trace) -> EarlierTurns:
     """Reads from the run's first model call what came before the user's last words. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
-        return EarlierTurns(told) if told else NOTHING
+        return EarlierTurns(told)
     heard = [message for message in span.input if message.role != "system"]
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
@@ -75,11 +74,6 @@ def instructions_of(span: Span) -> Iterator[str]:
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
-
-
-def tells_of_before(trace: Trace) -> bool:
-    """Returns whether the run's own spans show the conversation before it."""
-    return bool(before(trace).said)
 
 
 def lines_of(trace: Trace) -> tuple[str, ...]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pandaeval_collector.base.untrusted.printable import INVISIBLE
+from pandaeval_collector.base.untrusted.printable import UNSEEN
 
-_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
-"""Zero-width, bidirectional, variation-selector and tag characters: invisible to people, readable to models."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff]")
 """Control characters, separators of lines that no editor shows, lone surrogates and private use."""
 _FENCE = re.compile(
@@ -41,7 +39,7 @@ def neutral(text: str) -> str:
     A note replaces what was removed. Readable text stays as it is, except for the brackets of what looks like a fence
     and a space in a template's token. Invisible characters go first, or they would hide the rest from the patterns.
     """
-    text = _UNPRINTABLE.sub(" ", _INVISIBLE.sub("", text))
+    text = _UNPRINTABLE.sub(" ", UNSEEN.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _BASE64.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
     text = _URL.sub(lambda found: f"[link {found.group(1)[:_MAX_URL]}]", text)
@@ -52,11 +50,6 @@ def neutral(text: str) -> str:
 def one_line(text: str) -> str:
     """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
-
-
-def visible(text: str) -> str:
-    """Returns the text without invisible characters."""
-    return _INVISIBLE.sub("", text)
 
 
 def elided(text: str, limit: int) -> str:

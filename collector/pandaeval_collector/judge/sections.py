@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_otel.model import Kind, Reasoning, ToolCall, ToolDefinition, Trace
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
 THOUGHT, SAID = "thought", "said"
@@ -275,7 +275,8 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
         context.append(PromptSection(title, said, 20, together=True, outset=True))
     signatures = [
-        f"{_had_by(tool, limits)}{elided(one_line(tool.name), limits.tool)}"
+        (f"agent {elided(one_line(', '.join(tool.agents)), limits.tool)} had " if tool.agents else "")
+        + f"{elided(one_line(tool.name), limits.tool)}"
         f"{signature(tool.parameters, 2 * limits.tool)}: {elided(one_line(tool.description), limits.tool)}"
         for tool in trace.tools[: limits.listed]
     ]
@@ -298,10 +299,6 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
         PromptSection("WHAT THE AGENT ANSWERED", (answer,), 15 if several else 25),
     ]
-
-
-def _had_by(tool: ToolDefinition, limits: StepLimits) -> str:
-    return f"agent {elided(one_line(', '.join(tool.agents)), limits.tool)} had " if tool.agents else ""
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:

@@ -145,16 +145,16 @@ class LineProcesses:
         again alone."""
         request = [replace(trace, known=frozenset()) for trace in due]
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
-        if process is self._files:
-            held: int = await self._over(process, "keep_understood", request, watched=watched)
-            return HeldBatch(held, process.pid, watched)
-        return HeldBatch(await self._over(process, "understand", request, watched=watched), watched=watched)
+        name = "keep_understood" if process is self._files else "understand"
+        held = await self._started(lambda: process.over(name, request, watched=watched))
+        return HeldBatch(held, process.pid if process is self._files else None, watched)
 
     async def file(self, due: Sequence[DueTrace], understood: HeldBatch) -> Decision:
         """Has a batch filed under its sessions. Raises ``ChildEndedError`` where the process that kept it has ended."""
         if understood.pid is not None and understood.pid != self._files.pid:
             raise ChildEndedError("a process of the line", understood.pid, "ended", over_it=False)
-        decision: Decision = await self._over(self._files, "file", due, understood.held, watched=understood.watched)
+        held, watched = understood.held, understood.watched
+        decision: Decision = await self._started(lambda: self._files.over("file", due, held, watched=watched))
         return decision
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
@@ -186,9 +186,6 @@ class LineProcesses:
         """Ends all processes."""
         self.give_up()
         await asyncio.gather(*(process.close() for process in self._all))
-
-    async def _over(self, process: LineProcess, name: str, *arguments: Any, watched: bool) -> Any:
-        return await self._started(lambda: process.over(name, *arguments, watched=watched))
 
     async def _started(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Asks a process, and again while it does not start: there is no other to ask."""

@@ -152,7 +152,9 @@ class OwnedSessions:
             await self._close(over)
         if quiet:
             failed = partial(self._failed, "scored as far as it has come")
-            await self._committer.together(quiet, self._score_so_far, failed)
+            await self._committer.together(
+                quiet, lambda ids: self._line.decide("score_so_far", self.open.compared(ids)), failed
+            )
 
     async def close_all(self, trigger: Trigger) -> None:
         """Closes every open session now."""
@@ -167,9 +169,6 @@ class OwnedSessions:
 
     async def _compare(self, grown: Mapping[str, int], session_ids: Sequence[str]) -> Decision:
         return await self._line.decide("compare", {id_: grown[id_] for id_ in session_ids})
-
-    async def _score_so_far(self, session_ids: Sequence[str]) -> Decision:
-        return await self._line.decide("score_so_far", self.open.compared(session_ids))
 
     async def _close(self, sessions: Mapping[str, Trigger]) -> None:
         closed: set[str] = set()

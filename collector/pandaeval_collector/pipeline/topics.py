@@ -43,6 +43,7 @@ class SpanTopic:
 
     def __init__(self, pipeline: Pipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
+        self.let_go, self.is_open = pipeline.let_go, pipeline.is_open
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
         """Splits a message, without the fragments of traces that other collectors have decided."""
@@ -63,12 +64,6 @@ class SpanTopic:
     async def consume(self, taken: Sequence[SpansOrLogs], read: Sequence[Consumed]) -> None:
         spans, logs = ([split for split, is_logs in taken if is_logs is kind] for kind in (False, True))
         await self._pipeline.consume(spans, read, logs)
-
-    async def let_go(self, keys: Collection[bytes]) -> None:
-        await self._pipeline.let_go(keys)
-
-    def is_open(self, key: bytes) -> bool:
-        return self._pipeline.is_open(key)
 
 
 class MemberTopic:

@@ -113,32 +113,27 @@ def check_bind(
 def listening_socket(address: Address, setting: str) -> socket.socket:
     """Opens a listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
     :class:`BindError`, naming ``setting``, the configuration key to change."""
+    listener: socket.socket | None = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise _bind_error(address, setting, error) from error
-    try:
         if os.name == "posix":
             # Else a restart would have to wait for the old connections' TIME_WAIT. On Windows it would share the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
         listener.listen(_BACKLOG)
     except OSError as error:
-        listener.close()
-        raise _bind_error(address, setting, error) from error
+        if listener is not None:
+            listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"{address} is already in use, perhaps by another collector: stop that one, or set {setting} "
+                f"(environment: PANDAEVAL_{setting.upper().replace('.', '__')}) to a free address"
+            ) from error
+        raise BindError(f"cannot listen on {address}: {error.strerror or error}; check {setting}") from error
     return listener
-
-
-def _bind_error(address: Address, setting: str, error: OSError) -> BindError:
-    if error.errno == errno.EADDRINUSE:
-        return PortInUse(
-            f"{address} is already in use, perhaps by another collector: stop that one, or set {setting} "
-            f"(environment: PANDAEVAL_{setting.upper().replace('.', '__')}) to a free address"
-        )
-    return BindError(f"cannot listen on {address}: {error.strerror or error}; check {setting}")
 
 
 def grpc_connections() -> int:

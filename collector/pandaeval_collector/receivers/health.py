@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 
@@ -28,7 +28,7 @@ class Streaming:
         self._answer, self.longest_s, self._at_once = answer, longest_s, at_once
         self.under_way = 0
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> ASGIApp:
         """Answers one request. Runs on the event loop."""
         if self.under_way >= self._at_once:
             busy = "too many answers are under way: come back in a moment\n"
@@ -36,32 +36,25 @@ class Streaming:
         content_type, body = self._answer(request.headers.get("accept", ""))
         if request.method == "HEAD":
             return Response(headers={"content-type": content_type})
-        return _Streamed(self, content_type, body, request)
 
+        async def stream(_: Scope, __: Receive, send: Send) -> None:
+            self.under_way += 1
+            headers = [(b"content-type", content_type.encode("latin-1"))]
+            try:
+                async with asyncio.timeout(self.longest_s):
+                    await send({"type": "http.response.start", "status": 200, "headers": headers})
+                    async with contextlib.aclosing(body) as pieces:
+                        async for piece in pieces:
+                            if await request.is_disconnected():
+                                return
+                            await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
+                return
+            finally:
+                self.under_way -= 1
 
-class _Streamed(Response):
-    def __init__(
-        self, streaming: Streaming, content_type: str, body: AsyncGenerator[bytes, None], request: Request
-    ) -> None:
-        super().__init__(headers={"content-type": content_type})
-        del self.headers["content-length"]
-        self._streaming, self._pieces, self._request = streaming, body, request
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._streaming.under_way += 1
-        try:
-            async with asyncio.timeout(self._streaming.longest_s):
-                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                async with contextlib.aclosing(self._pieces) as pieces:
-                    async for piece in pieces:
-                        if await self._request.is_disconnected():
-                            return
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:  # uvicorn hangs up on a client whose answer was not finished, and says so
-            return
-        finally:
-            self._streaming.under_way -= 1
+        return stream
 
 
 def health_app(
@@ -89,7 +82,7 @@ def health_app(
     if metrics is not None:
         streaming = Streaming(metrics)
 
-        async def scrape(request: Request) -> Response:
+        async def scrape(request: Request) -> ASGIApp:
             if names is not None and not is_known_host(request.headers.get("host", ""), names):
                 return PlainTextResponse(f"{HOSTS_TOLD}\n", 421)
             return await streaming(request)

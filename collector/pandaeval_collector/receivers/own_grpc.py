@@ -31,24 +31,20 @@ _PAGE = 100
 """Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
-class SubmitHandler:
-    """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+def submit_handler(
+    ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None
+) -> grpc.GenericRpcHandler[Any, Any]:
+    """Makes what takes ``SubmitTraces``, for the server's ``handlers``; all of it on the running event loop."""
+    scales = Scales(settings.max_items)
 
-    def __init__(self, ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None) -> None:
-        self._ingest, self._admission, self._scales = ingest, settings.admission, Scales(settings.max_items)
-        door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
-        self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
-            "pandaeval.v1.TraceService", {"SubmitTraces": door.method(self._store)}
-        )
-
-    async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
-        async with self._admission.reserve(len(request)) as reservation:
-            large = await self._scales.weigh_submission(request, reservation)
+    async def store(request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
+        async with settings.admission.reserve(len(request)) as reservation:
+            large = await scales.weigh_submission(request, reservation)
             traces = parsed(SubmitTracesRequest, request).traces
             submitted = [
                 Submitted(t.trace_id, t.spans, t.logs, t.fragment, t.session_id, t.session_end) for t in traces
             ]
-            reasons = await self._ingest.submit(submitted, large)
+            reasons = await ingest.submit(submitted, large)
             rejected = [
                 Rejection(trace_id=trace.trace_id, reason=reason[:300])
                 for trace, reason in zip(traces, reasons, strict=True)
@@ -56,6 +52,9 @@ class SubmitHandler:
             ]
             response = SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
             return Accepted(len(rejected)), response
+
+    door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
+    return grpc.method_handlers_generic_handler("pandaeval.v1.TraceService", {"SubmitTraces": door.method(store)})
 
 
 @dataclass(frozen=True, slots=True)

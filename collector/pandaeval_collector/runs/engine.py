@@ -19,8 +19,7 @@ from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs.judges import LiveJudge, judge_of_run
-from pandaeval_collector.runs.process import BatchFailedError, RunProcess, RunSetup, Scored
+from pandaeval_collector.runs.process import BatchFailedError, LiveJudge, RunProcess, RunSetup, Scored, judge_of_run
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, config_of

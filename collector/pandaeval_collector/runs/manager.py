@@ -6,7 +6,7 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +17,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.engine import Emit, Engine, run_setup
-from pandaeval_collector.runs.judges import LiveJudge, judge_of_run
-from pandaeval_collector.runs.process import CallCount, RunProcess
+from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, judge_of_run
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store
@@ -93,38 +92,22 @@ def check_cron(text: str) -> None:
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
-class Scheduler:
-    """Checks the schedules of a store and queues due runs. On one event loop."""
+async def fire_due(store: Store, now: float) -> list[RunRow]:
+    """Queues a run for each schedule whose time has come and whose last run has ended, about the traces that were
+    decided since that; returns the runs. ``now``: Unix seconds."""
+    schedules, fired = store.schedules, list[RunRow]()
 
-    def __init__(
-        self,
-        store: Store,
-        telemetry: Telemetry,
-        fired: Callable[[RunRow], None],
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """``fired`` is called with each run that is queued; ``now`` returns Unix seconds."""
-        self._store, self._telemetry, self._fired, self._now = store, telemetry, fired, now
+    def due() -> list[ScheduleRow]:
+        timed = [(each, next_time(each.cron, each.fired_at)) for each in schedules.all() if not each.paused]
+        ready = [each for each, at in timed if at is not None and at <= now]
+        return [each for each in ready if (newest := schedules.newest_run(each.id)) is None or newest.ended]
 
-    async def tick(self) -> None:
-        """Queues a run for each schedule that is due, about the traces that were decided since its last run."""
-        for schedule in await asyncio.to_thread(self._due):
-            until = self._store.clock.calendar()
-            body = replace(RunSpec.from_json(schedule.body), decided=(schedule.seen, until)).to_json()
-            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, body, self._now(), until))
-            if run is not None:
-                self._telemetry.add("pandaeval.runs", "scheduled")
-                self._fired(run)
-
-    def _due(self) -> list[ScheduleRow]:
-        """Returns the schedules whose time has come and whose last run has ended."""
-        schedules, due = self._store.schedules, []
-        for each in schedules.all():
-            at = None if each.paused else next_time(each.cron, each.fired_at)
-            if at is not None and at <= self._now():
-                newest = schedules.newest_run(each.id)
-                due += [each] if newest is None or newest.ended else []
-        return due
+    for schedule in await asyncio.to_thread(due):
+        until = store.clock.calendar()
+        body = replace(RunSpec.from_json(schedule.body), decided=(schedule.seen, until)).to_json()
+        run = await asyncio.wrap_future(schedules.fire(schedule.id, body, now, until))
+        fired += [] if run is None else [run]
+    return fired
 
 
 _MOST_ESTIMATES = 8
@@ -150,20 +133,25 @@ class Runs:
         self.store, self.config, self._environ = store, config, environ
         self._live = live
         self.engine = Engine(store, config, environ, live, telemetry, emit)
-        self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
+        self._telemetry = telemetry
         self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
         """Continues queued runs, and starts to fire schedules."""
         await self.engine.start()
-        self._ticking = Every(_TICK_S, self._scheduler.tick, "pandaeval-schedules", grace=0.0)
+        self._ticking = Every(_TICK_S, self._tick, "pandaeval-schedules", grace=0.0)
 
     async def stop(self) -> None:
         """Stops schedules and the run under way, which the next start continues."""
         if self._ticking is not None:
             await self._ticking.stop()
         await self.engine.stop()
+
+    async def _tick(self) -> None:
+        for _ in await fire_due(self.store, time.time()):
+            self._telemetry.add("pandaeval.runs", "scheduled")
+            self.engine.wake()
 
     async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
         """Queues a run; returns it and whether it is new (:meth:`pandaeval_collector.store.runs.RunTable.create`).

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
@@ -21,7 +21,7 @@ from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs.judges import OwnJudge, hasty
+from pandaeval_collector.runs.process import OwnJudge, hasty
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.store import Store
 
@@ -102,9 +102,9 @@ class ReplayJudge:
         results: list[Result] = []
         turn = asyncio.Lock()
 
-        async def settle(decide: Callable[[], Conclusion]) -> None:
+        async def file(name: str, *answers: Any) -> None:
             async with turn:
-                decision = decide()
+                decision: Conclusion = getattr(line, name)(*answers)
                 await asyncio.wrap_future(self._store.commit(decision.changes))
                 results.extend(decision.results)
 
@@ -116,7 +116,7 @@ class ReplayJudge:
             line.scores,
             self._evaluator,
             desk,
-            FiledHere(line, settle),
+            file,
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, desk, self._telemetry),

@@ -68,7 +68,13 @@ class TrialGrader:
         given = verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
         judged = [metric for metric in self.judged if metric.name in given]
-        results = [self._answered(trial, metric, given[metric.name]) for metric in judged]
+        results = []
+        for metric in judged:  # an answer at a later try is a new result
+            verdict = given[metric.name]
+            finding, model = verdict.finding, verdict.model or self.model_of(metric)
+            depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
+            made = self._result(trial, metric, finding, depends, verdict.seconds, model)
+            results.append(replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens))
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, metric, findings)) is not None]
         graded = tuple(self._outcomes(trial, results))
@@ -89,13 +95,6 @@ class TrialGrader:
             if name in why:
                 finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[name])
                 yield self._result(trial, metric, finding, {"untold": finding.reason})
-
-    def _answered(self, trial: Trial, metric: Grader, verdict: TrialVerdict) -> Result:
-        """Makes the result of a judge's verdict; an answer at a later try is a new result."""
-        finding, model = verdict.finding, verdict.model or self.model_of(metric)
-        depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
-        made = self._result(trial, metric, finding, depends, verdict.seconds, model)
-        return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
         self, trial: Trial, metric: Grader, judged: Mapping[str, Finding], graded: tuple[Graded, ...] = ()

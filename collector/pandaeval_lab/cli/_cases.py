@@ -14,8 +14,8 @@ from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts
-from pandaeval_lab.cases.matching import TrialMatcher
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_lines
 
 _MAX_ROWS = 60

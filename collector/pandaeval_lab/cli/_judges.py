@@ -12,7 +12,7 @@ from pathlib import Path
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.jobs.setup import check_installed
-from pandaeval_collector.runs.judges import OwnJudge, RunJudge, hasty
+from pandaeval_collector.runs.process import OwnJudge, RunJudge, hasty
 from pandaeval_collector.runs.settings import judge as judge_settings
 from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.show.report.results import unasked
-from pandaeval_lab.cli._summary import TURN, AskedTwice, Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_lab.cli._summary import TURN, Cell, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
@@ -90,17 +90,13 @@ def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> T
     shown = []
     for row in rows[:MAX_ROWS]:
         held = [row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names)]
-        held += [_of_turns(row.worst_of_turns)] * has_turns
+        if has_turns:  # the score, after the label or metric that it belongs to
+            worst = row.worst_of_turns
+            failed = worst is not None and worst.failed and worst.label not in ("fail", "")
+            named = "" if worst is None else worst.label if failed else worst.metric.removeprefix("turn.")
+            held.append(Text("") if worst is None else Text(f"{named} ") + _score(worst.score, worst.success))
         shown.append([*held, *[Text("run failed" if row.broken else "", style="bold red")] * any_broken])
     return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
-
-
-def _of_turns(cell: Cell | None) -> Text:
-    """Returns the cell for the worst of a trace's turns: the score, after the label or metric that it belongs to."""
-    if cell is None:
-        return Text("")
-    told = cell.label if cell.failed and cell.label not in ("fail", "") else cell.metric.removeprefix("turn.")
-    return Text(f"{told} ") + _score(cell.score, cell.success)
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
@@ -110,16 +106,13 @@ def _metric_table(summary: Summary, out: Console) -> Table:
     rows: list[list[object]] = []
     for key in sorted({key for key, _, _ in summary.outcomes}):
         row = [*_metric_row(summary, key)]
-        row += [_agreed(agreement.get(key))] * bool(agreement) + [_second(seconds.get(key))] * bool(seconds)
+        if agreement:
+            alone = agreement.get(key)
+            shown = "" if alone is None else f"agrees {alone.agreement:.2f}, {alone.flips} of {alone.n} flipped"
+            row.append(f"{shown}; does not discriminate" if alone is not None and alone.alike else shown)
+        row += [_second(seconds.get(key))] * bool(seconds)
         rows.append(row)
     return table(columns, rows, on=out, title="Metrics")
-
-
-def _agreed(found: AskedTwice | None) -> str:
-    if found is None:
-        return ""
-    shown = f"agrees {found.agreement:.2f}, {found.flips} of {found.n} flipped"
-    return f"{shown}; does not discriminate" if found.alike else shown
 
 
 def _second(figures: Mapping[str, Any] | None) -> str:

@@ -118,7 +118,13 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
     """Yields all findings, area by area. ``deep``: read each row of the store, whatever its size."""
     config = resolved.config
     yield from _versions()
-    yield from _configuration(resolved, environ)
+    refused = [*check_machine(config, environ), *start_problems(config)]
+    for problem in resolved.located(refused):
+        yield _wrong("configuration", str(problem), "a start refuses this: set or install what is missing")
+    for problem in resolved.located([*judge_notes(config, environ)]):
+        yield _note("configuration", str(problem))
+    if not refused:
+        yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
     yield from _collector(config)
     yield from _store(folder, config.store.max_bytes, deep, told)
@@ -138,17 +144,6 @@ def _versions() -> Iterator[Diagnosis]:
             f"pandaeval-collector {ours} runs with pandaeval-otel {other}",
             "install both in the same version",
         )
-
-
-def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
-    held = resolved.config
-    refused = [*check_machine(held, environ), *start_problems(held)]
-    for problem in resolved.located(refused):
-        yield _wrong("configuration", str(problem), "a start refuses this: set or install what is missing")
-    for problem in resolved.located([*judge_notes(held, environ)]):
-        yield _note("configuration", str(problem))
-    if not refused:
-        yield _ok("configuration", "a collector would start with it")
 
 
 # -- a running collector -----------------------------------------------------------------------------------------

@@ -176,7 +176,13 @@ def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
     cost = f", US$ {figures['cost_usd']:.4f}" if figures["cost_usd"] else ""
     title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
     columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
-    on.print(table(columns, _judged_rows(figures["metrics"]), on=on, title=title))
+    rows = []
+    for name, each in figures["metrics"].items():
+        told = (
+            shown for key in ("noticed", "lower", "alarms") for shown in (_percent(each[key]), _interval(each[key]))
+        )
+        rows.append((name, f"{each['noticed']['n']:,}", *told, f"{each['not_judged']:,}"))
+    on.print(table(columns, rows, on=on, title=title))
     shares = [(name, _percent(share), _interval(share)) for name, share in figures["noticed"].items()]
     on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
     if figures["not_judged"]:
@@ -211,15 +217,6 @@ def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         by = ", ".join(f"{metric} {_percent(share)}" for metric, share in [*each["by_metric"].items()][:3])
         shares = (_percent(each[key]) for key in ("noticed", "could_not_tell", "blamed"))
         yield name, each["family"], f"{each['n']:,}", _percent(each["right"]), _interval(each["right"]), *shares, by
-
-
-def _judged_rows(metrics: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yields a row of figures on each judged metric."""
-    for name, each in metrics.items():
-        shares = (
-            shown for key in ("noticed", "lower", "alarms") for shown in (_percent(each[key]), _interval(each[key]))
-        )
-        yield name, f"{each['noticed']['n']:,}", *shares, f"{each['not_judged']:,}"
 
 
 def _percent(share: Mapping[str, Any]) -> str:

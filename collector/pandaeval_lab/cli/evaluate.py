@@ -32,7 +32,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.grading import TrialGrader
-from pandaeval_lab.cases.matching import TrialMatcher
+from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
@@ -347,19 +347,15 @@ def config_of(options: EvaluateOptions) -> Config:
     config = config_with_trials(options.config, given)
     check_asked(config, options.names or (), options.cases is not None)
     if config.judge.model is not None:
-        _check_judge(config)
+        from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
+
+        check_installed()
+        secret(config.judge.api_key_env, os.environ)
+        if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
+            shown = masked(config.judge.api_base)
+            cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
+            typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
     return config
-
-
-def _check_judge(config: Config) -> None:
-    from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
-
-    check_installed()
-    secret(config.judge.api_key_env, os.environ)
-    if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
-        shown = masked(config.judge.api_base)
-        cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
-        typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
 
 
 def unreachable(api_base: str) -> str:

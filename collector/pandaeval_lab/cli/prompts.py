@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -109,8 +109,11 @@ def sent(
     given: Mapping[str, Mapping[str, Any]] = {}
     shown = None if trace is None else redacted(trace)
     packed = _packed(shown)
-    if shown is not None:
-        given = _given(metric, shown, packed)
+    if shown is not None and metric.ask is not None:
+        asked = _Asked(packed)
+        with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
+            asyncio.run(_finished(metric.ask(shown, asked)))
+        given = asked.given
     for rubric in map(guidance.added_to, metric.rubrics):
         yield rubric, _written(packed, rubric, given.get(rubric.name), language)
 
@@ -158,19 +161,8 @@ def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None,
     return "\n".join(parts)
 
 
-def _given(metric: TraceMetric, trace: Trace, packed: Pack) -> Mapping[str, Mapping[str, Any]]:
-    """Returns the data that the metric sends with each of its questions, by the rubric's name."""
-    asked = _Asked(packed)
-    if metric.ask is None:
-        return {}
-    with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
-        asyncio.run(_ignored(metric, trace, asked))
-    return asked.given
-
-
-async def _ignored(metric: TraceMetric, trace: Trace, asked: _Asked) -> None:
-    assert metric.ask is not None
-    await metric.ask(trace, asked)
+async def _finished(work: Awaitable[object]) -> None:
+    await work
 
 
 class _Asked(Judge):

@@ -52,7 +52,11 @@ def topics(
     wanted = _topics(settings, partitions, replicas, kept, most)
     if form == "commands":
         for topic in wanted:
-            typer.echo(_command(topic, settings.kafka.brokers or "BROKER:9092"))
+            parts = ["kafka-topics.sh", "--bootstrap-server", settings.kafka.brokers or "BROKER:9092", "--create"]
+            parts += ["--if-not-exists", "--topic", topic.name, "--partitions", str(topic.partitions)]
+            parts += ["--replication-factor", str(topic.replicas)]
+            parts += [part for key, value in topic.settings.items() for part in ("--config", f"{key}={value}")]
+            typer.echo(shlex.join(parts))
         return
     documents: list[Any] = [_resource(topic) for topic in wanted]
     if form == "bitnami":
@@ -85,14 +89,6 @@ def _topics(config: Config, partitions: int, replicas: int, retention_s: float, 
         Topic(config.exporters.kafka.topic, few, replicas, scores),  # type: ignore[attr-defined]
         Topic(config.kafka.dead_letters, 1, replicas, letters),
     ]
-
-
-def _command(topic: Topic, brokers: str) -> str:
-    parts = ["kafka-topics.sh", "--bootstrap-server", brokers, "--create", "--if-not-exists", "--topic", topic.name]
-    parts += ["--partitions", str(topic.partitions), "--replication-factor", str(topic.replicas)]
-    for key, value in topic.settings.items():
-        parts += ["--config", f"{key}={value}"]
-    return shlex.join(parts)
 
 
 def _resource(topic: Topic) -> dict[str, Any]:

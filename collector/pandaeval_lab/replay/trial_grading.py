@@ -28,8 +28,7 @@ from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_lab.cases.graders import CORRECT, Grader
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
-from pandaeval_lab.cases.matching import TrialMatcher, TrialTrace
-from pandaeval_lab.cases.trial import Trial
+from pandaeval_lab.cases.trial import Trial, TrialMatcher, TrialTrace
 from pandaeval_lab.passk.attempts import slim
 from pandaeval_lab.passk.figures import repeated
 from pandaeval_lab.replay.trace_files import TraceFiles

@@ -36,8 +36,7 @@ from pandaeval_lab.cases.files import (  # noqa: E402
     to_yaml,
 )
 from pandaeval_lab.cases.grading import TrialGrader  # noqa: E402
-from pandaeval_lab.cases.matching import TrialMatcher  # noqa: E402
-from pandaeval_lab.cases.trial import Trial  # noqa: E402
+from pandaeval_lab.cases.trial import Trial, TrialMatcher  # noqa: E402
 from pandaeval_lab.replay.files import Input  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402

@@ -24,7 +24,7 @@ from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.clock import StoreClock
-from support.line_here import FiledThrough, LineHere
+from support.line_here import LineHere, filed_through
 from support.stepped.loop import LIFE, InlineExecutor, SteppedLoop, SteppedWriter
 from support.stepped.outside import Calls, JudgeByHand
 
@@ -56,7 +56,7 @@ class Life:
             line = LineHere(Line(self.store.reads, evaluator, emitter, hands_over=hands_over))
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time, hands_over=hands_over)
             patience = Patience(attempts=1000, first=1.0)
-            filing, scores = FiledThrough(self.pipeline, line), line.line.scores
+            filing, scores = filed_through(self.pipeline, line), line.line.scores
             desk = desk_of(judge, evaluator.settings.judge, StoredMemory(self.store, self.telemetry))
             attempts = Attempts(self.store, scores, evaluator, desk, filing, self.telemetry, patience)
         self.writer.at_once = False

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from pandaeval_collector.cli import _app, _discovery
+from pandaeval_collector.cli import _app
 from support.commands import whole
 
 _MODULE = '''
@@ -31,8 +31,8 @@ def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "config.py").write_text("raise RuntimeError('never read')\n")
     points = [EntryPoint(name, name, "pandaeval.commands") for name in ("greet", "broken", "gone", "config")]
-    monkeypatch.setattr(_discovery, "entry_points", lambda group: points)
-    caches = (_discovery._modules, _discovery._overview)
+    monkeypatch.setattr(_app, "entry_points", lambda group: points)
+    caches = (_app._modules, _app._overview)
     for each in caches:
         each.cache_clear()
     yield
@@ -47,7 +47,7 @@ def _run(*arguments: str) -> tuple[int, str]:
 
 def test_the_overview_shows_every_command_and_its_help() -> None:
     shown = get_command(_app._build())
-    assert isinstance(shown, _discovery.LazyGroup)
+    assert isinstance(shown, _app.Commands)
     listed = {name: shown.commands[name].help for name in shown.list_commands(None)}
     assert listed == {name: each.help for name, each in get_command(whole()).commands.items()}  # type: ignore[attr-defined]
 

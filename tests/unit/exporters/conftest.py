@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.exporters import _fields, _glance, attributes, encode, prometheus
+from pandaeval_collector.exporters import _fields, _glance, encode, prometheus
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    for module in (_fields, _glance, attributes, encode, prometheus):
+    for module in (_fields, _glance, encode, prometheus):
         for held in vars(module).values():
             if hasattr(held, "cache_clear"):
                 held.cache_clear()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
+import grpc
 import pytest
 
-from pandaeval_collector.exporters._otlp.transport import SignalTarget, Trust, _content, cure, target
+from pandaeval_collector.exporters._otlp.transport import SignalTarget, Trust, cure, target
 from support.certificates import make_certificates
 
 AUTHORITY = "set exporters.otlp.certificate to the file of the sink's authority"
@@ -89,9 +90,14 @@ class TestTrust:
         Trust(None, "a certificate", "its key").for_http()
         assert given == [""], "without a password it is asked for on the terminal"
 
-    def test_files_are_read_whole_where_they_are_named(self, files: Path) -> None:
-        assert _content(str(files / "ca.pem")) == (files / "ca.pem").read_bytes()
-        assert (_content(None), _content("")) == (None, None)
+    def test_files_are_read_whole_where_they_are_named(self, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        given = []
+        monkeypatch.setattr(grpc, "ssl_channel_credentials", lambda *read: given.append(read))
+        Trust(str(files / "ca.pem")).for_grpc()
+        Trust(str(files / "ca.pem"), str(files / "client.pem"), str(files / "client.key")).for_grpc()
+        Trust("").for_grpc()
+        authority, own, key = ((files / name).read_bytes() for name in ("ca.pem", "client.pem", "client.key"))
+        assert given == [(authority, None, None), (authority, key, own), (None, None, None)]
 
     @pytest.mark.parametrize("missing", range(3))
     def test_grpc_reads_each_of_them(self, files: Path, tmp_path: Path, missing: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.before import NOTHING, before
+from pandaeval_collector.judge.before import EarlierTurns, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.sections import signature
@@ -68,8 +68,8 @@ def test_instructions_and_the_conversation_so_far() -> None:
 
 
 def test_a_first_question_has_nothing_before_it() -> None:
-    assert before(later("Where is my parcel?")) == NOTHING
-    assert before(trace()) == NOTHING
+    assert before(later("Where is my parcel?")) == EarlierTurns()
+    assert before(trace()) == EarlierTurns()
     assert "CONVERSATION BEFORE" not in pack(later("Where is my parcel?"), SECRET).text
 
 

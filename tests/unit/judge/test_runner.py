@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.outcome import Patience
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory, desk_of
@@ -31,7 +31,7 @@ from support.asked import GOOD, said
 from support.database import open_database
 from support.doors import until
 from support.embedder import WordEmbedder
-from support.judged import stored
+from support.judged import filed_here, stored
 from support.made_traces import Composer
 
 CONFIDENCE = "trace.confidence"
@@ -76,7 +76,7 @@ class Jobs:
             self.line.scores,
             self.evaluator,
             desk_of(caller, judge, StoredMemory(self.store, self.telemetry)),
-            FiledHere(self.line, self._settle),
+            filed_here(self.line, self._settle),
             self.telemetry,
             patience,
             **runner,

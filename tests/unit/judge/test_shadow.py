@@ -24,7 +24,7 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from support.asked import ScriptedCaller
 from support.line import RunningLine
-from support.line_here import FiledThrough, LineHere
+from support.line_here import LineHere, filed_through
 from support.made_traces import Composer
 
 LIVE, OTHER = "openai/small", "anthropic/large"
@@ -74,7 +74,7 @@ async def _judge(
     desk = desk_of(caller, judge.judge, StoredMemory(store, running.telemetry))
     shadow = await open_shadow(store, desk, evaluator, running.telemetry, model, share)
     line = LineHere(Line(store.reads, evaluator, Emitter()))
-    filing, scores = FiledThrough(running.pipeline, line), line.line.scores
+    filing, scores = filed_through(running.pipeline, line), line.line.scores
     attempts = Attempts(store, scores, evaluator, desk, filing, running.telemetry, shadow=shadow)
     await Runner(store, attempts).drain()
 

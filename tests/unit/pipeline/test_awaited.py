@@ -29,7 +29,7 @@ from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence
 from support.line import in_session
-from support.line_here import FiledThrough, LineHere
+from support.line_here import LineHere, filed_through
 from support.made_traces import Composer, MadeTrace
 
 
@@ -164,7 +164,7 @@ class Judged:
         self._now = 0.0
         self.pipeline = Pipeline(self.store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: self._now)
         caller = ScriptedConfidence()
-        filing = FiledThrough(self.pipeline, line)
+        filing = filed_through(self.pipeline, line)
         desk = Desk(caller, StoredMemory(self.store, Telemetry()))
         attempts = Attempts(self.store, line.line.scores, evaluator, desk, filing, Telemetry(), Patience())
         self.runner = Runner(self.store, attempts)

@@ -9,8 +9,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.cron import next_time
-from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.runs.manager import Scheduler, check_cron
+from pandaeval_collector.runs.manager import check_cron, fire_due
 from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.show.api.run_shapes import ScheduleShape
 from pandaeval_collector.store import Store
@@ -27,14 +26,10 @@ class Firing:
 
     def __init__(self, store: Store) -> None:
         self.store, self.now = store, BEGAN
-        self._fired: list[RunRow] = []
-        self.scheduler = Scheduler(store, Telemetry(), self._fired.append, lambda: self.now)
 
     async def at(self, hour: int, minute: int) -> list[RunRow]:
         self.now = datetime(2026, 3, 1, hour, minute, tzinfo=UTC).timestamp()
-        self._fired.clear()
-        await self.scheduler.tick()
-        return [*self._fired]
+        return await fire_due(self.store, self.now)
 
     def end(self, run: RunRow) -> None:
         self.store.runs.end(run.no, self.store.runs.begin(run.no).result()).result()

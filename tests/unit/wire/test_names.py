@@ -10,8 +10,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.result import MAX_REASON_CHARS, MAX_TEXT_CHARS
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.exporters.attributes import encode_attributes
-from pandaeval_collector.exporters.encode import log_record
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded, escaped
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.otlp_sink import attributes

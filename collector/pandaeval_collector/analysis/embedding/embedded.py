@@ -6,19 +6,81 @@ negation do not count: a sense of the subject, not of the truth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, without_argument
-from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
+from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, unit_rows, without_argument
 from pandaeval_collector.analysis.embedding._wordpiece import English, Pieces, WordPiece
 
 SCHEME = "embedded"
 # Measured on pairs of requests and answers: labelled runs, recordings, and topics written for it.
 BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
+LONGEST_TEXT = 5000
+
+
+class Table:
+    """A table with one row per piece: int8 with a float32 scale, as in the file. ``used`` holds, as float32 for sums,
+    the rows that texts have needed so far; :meth:`place` returns a row's index there."""
+
+    def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
+        self._rows, self._scales = rows, scales
+        self._places: dict[int, int] = {}
+        self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
+
+    def place(self, number: int) -> int:
+        """Returns the index in ``used`` of the row of piece ``number``; adds the row there the first time."""
+        place = self._places.get(number)
+        if place is None:
+            place = self._places[number] = len(self._places)
+            np.multiply(self._rows[number].astype(np.float32), self._scales[number], out=self.used[place])
+        return place
+
+    def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
+        """Sets ``total`` to the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
+        the order of additions is that of the words, and the bits are the same on every processor."""
+        np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
+
+
+class DistilledEmbedder:
+    """Base of the :class:`Embedder` implementations with such a table. Reads its file, ``ID.npz`` unless another
+    ``path`` is given, at the first text. Equal bits in any batch and run."""
+
+    id = ""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
+
+        Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
+        """
+        table, pieces, _ = self._model
+        sums = np.empty((len(texts), table.used.shape[1]), np.float32)
+        for total, text in zip(sums, texts, strict=True):
+            table.add(pieces.numbers(text[:LONGEST_TEXT]), total)
+        return unit_rows(sums)
+
+    @cached_property
+    def _model(self) -> tuple[Table, Pieces, Mapping[str, int]]:
+        """The contents of the file: the table, what splits words into its pieces, and each piece's number."""
+        with (
+            as_file(files(__package__) / f"{self.id}.npz") as own,
+            np.load(self._path or own, allow_pickle=False) as held,
+        ):
+            names = held["vocabulary"].tobytes().decode("utf-8").split("\n")
+            table, numbers = Table(held["rows"], held["scales"]), {piece: number for number, piece in enumerate(names)}
+            return table, self.pieces(held, numbers, table), numbers
+
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
+        """Makes what splits words into pieces, by their ``numbers``, and returns their places in the ``table``."""
+        raise NotImplementedError
 
 
 class EmbeddedEmbedder(DistilledEmbedder):

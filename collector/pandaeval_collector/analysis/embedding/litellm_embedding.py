@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, Embedder, EmbedderError, KnownShare, unit_rows
+from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, unit_rows
 from pandaeval_collector.base.errors import installation
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 
@@ -21,7 +21,7 @@ RETRIES = 2
 
 class LiteLlmEmbedder:
     """Implements :class:`Embedder` by a provider's model; blocks on the network. Keys and addresses come from the
-    provider's usual environment variables."""
+    provider's usual environment variables. All texts count as known: nothing here tells a model's languages."""
 
     bands: Bands | None = None
 
@@ -46,10 +46,6 @@ class LiteLlmEmbedder:
         rows = np.zeros((len(texts), answered.shape[1]), np.float32)
         rows[sent] = unit_rows(answered)
         return rows
-
-    def known(self, text: str) -> KnownShare:
-        """Returns that all is known: hosted models know many languages, and nothing here tells which."""
-        return ALL_KNOWN
 
     def _request(self, texts: list[str]) -> list[list[float]]:
         try:

@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, _wordpiece, without_argument
-from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
+from pandaeval_collector.analysis.embedding.embedded import DistilledEmbedder, Table
 
 # Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
 LONGEST_CACHED = 24

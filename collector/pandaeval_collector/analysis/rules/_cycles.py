@@ -66,12 +66,9 @@ class _Chain:
     repeats: list[Step] = field(default_factory=list)
 
 
-def mark_repeats(steps: Sequence[Step]) -> None:
-    """Sets ``news`` and ``wasted`` of every step. Linear in the number of steps."""
-    _Marker(steps).run()
+class RepeatMarker:
+    """Tells which steps are repetitions. Linear in the number of steps."""
 
-
-class _Marker:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
         self._chains: dict[str, _Chain] = {}
@@ -79,7 +76,8 @@ class _Marker:
         self._last_news = -1
         self._last_wait = -1
 
-    def run(self) -> None:
+    def mark(self) -> None:
+        """Sets ``news`` and ``wasted`` of every step."""
         turn = 0
         for index, step in enumerate(self._steps):
             if step.turn != turn:
@@ -167,7 +165,7 @@ def _forgive(chain: _Chain) -> None:
     chain.repeats.clear()
 
 
-_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)\S*[\d/\\@#]\S*")
+_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)\S{0,300}[\d/\\@#]\S*")
 _STATUS = re.compile(r"\W*[1-5]\d\d\W*")
 _TELLING = re.compile(r"[^\W\d_]{3,}")
 _TELLS_NOTHING = frozenset(

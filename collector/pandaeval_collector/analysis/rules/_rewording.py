@@ -27,7 +27,7 @@ from pandaeval_otel.model import ToolCall
 _LEAST_CALLS = 3
 """A tool that was called less often is not looked at: one attempt in other words is common sense."""
 UNSEEN = 0.05
-"""A result with at most this share of unseen content brings nothing new."""
+"""A result with at most this share of unseen content, by length, brings nothing new."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
 """The share of the shorter request's words that the other must have; and that if both found nothing."""
 _MANY = 32
@@ -167,11 +167,15 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
         said = _said(call) if said is None else said
         if said is None:
             return
-        if step.nature is Nature.CHANGING and not failed(call) and not (request.sketches and _shows_something(said)):
+        # Code that shows nothing but a frame may do something else each time.
+        shows_something = request.sketches and not all(map(_FRAME.fullmatch, said))
+        if step.nature is Nature.CHANGING and not failed(call) and not shows_something:
             return
         if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
             continue
-        if _unseen_share(said, subject.known) <= UNSEEN:
+        size = sum(len(piece) + 1 for piece in said)
+        unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
+        if not size or unseen / size <= UNSEEN:
             subject.varied = subject.varied or signature != subject.signature
             step.stale = subject.varied
             step.signature = subject.signature
@@ -236,12 +240,6 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
             text = value if isinstance(value, str) else repr(value)
             fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
     return request, repr(sorted(fixed, key=itemgetter(0)))
-
-
-def _unseen_share(said: tuple[str, ...], known: set[str]) -> float:
-    """Returns the share, by length, of the pieces that are not among the known ones: 0..1."""
-    size = sum(len(piece) + 1 for piece in said)
-    return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
 
 
 # When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
@@ -313,9 +311,3 @@ def _cause(text: str) -> str:
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)
     return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()
-
-
-def _shows_something(said: Sequence[str]) -> bool:
-    """Returns whether the output of code holds more than a frame: code that prints nothing may do something else each
-    time."""
-    return not all(map(_FRAME.fullmatch, said))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, spelled_calls, was_to_change, wrong_calls
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
 from pandaeval_collector.analysis.stats.topic import content_tokens
@@ -141,17 +143,6 @@ def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
 
 def stated_values(value: Any) -> list[str]:
     """Returns the values in an object, in lower case: the first 64 of at least three characters."""
-    found: list[str] = []
     known = as_object(value) if isinstance(value, str) and len(value) <= PARSED_UP_TO else value
-    waiting = [value if known is None else known]
-    while waiting and len(found) < _MOST_VALUES:
-        match waiting.pop():
-            case dict() as held:
-                waiting.extend(reversed(held.values()))
-            case list() | tuple() as held:
-                waiting.extend(reversed(held))
-            case None | bool():
-                pass
-            case leaf if len(text := str(leaf)) >= _SHORTEST:
-                found.append(text[:PARSED_UP_TO].lower())
-    return found
+    texts = (str(leaf) for _, leaf in arguments(value if known is None else known))
+    return [text[:PARSED_UP_TO].lower() for text in islice((t for t in texts if len(t) >= _SHORTEST), _MOST_VALUES)]

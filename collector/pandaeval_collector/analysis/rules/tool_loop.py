@@ -35,26 +35,25 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
-    Cycle,
+    RepeatMarker,
     Step,
     Visits,
     contexts,
     find_cycles,
     find_failing,
     find_ping_pong,
-    mark_repeats,
 )
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._verbs import nature
-from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 from pandaeval_otel.normal.speech import tool_requests
 
@@ -193,12 +192,18 @@ def tool_loop(trace: Trace) -> ToolLoop:
     timeline = Timeline(trace)
     steps = _steps(trace, timeline, visits)
     mark_rewordings(steps)
-    mark_repeats(steps)
+    RepeatMarker(steps).mark()
     cycles = [*find_cycles(steps), *find_ping_pong(visits.all, steps)]
     cycles += find_failing(steps, cycles)
     wasted = {index for cycle in cycles for index in cycle.wasted}
     calls = trace.tool_calls
-    times = [_time(cycle, calls) for cycle in cycles]
+    # Of the later rounds, in ns: of calls, from the end of the one before the first repetition.
+    times = [
+        (cycle.visits[2].start_ns, cycle.visits[-1].end_ns)
+        if cycle.visits
+        else (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)
+        for cycle in cycles
+    ]
     spent = merged(times)
     return ToolLoop(
         calls=len(calls),
@@ -265,9 +270,7 @@ def _may_loop(trace: Trace) -> bool:
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
-    tools: dict[str, ToolDefinition] = {}
-    for tool in trace.tools:
-        tools.setdefault(tool.name, tool)
+    tools = {tool.name: tool for tool in reversed(trace.tools)}
     inside = contexts(trace.spans)
     given_on = {*inside.values()} - {""}
     defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
@@ -280,7 +283,7 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
         signature = f"{inside.get(call.span_id, '')}\0{call.agent}\0{call.name}\0{arguments}"
         step = Step(
             call=call,
-            nature=nature(call.name, tools[call.name].read_only if call.name in tools else None),
+            nature=nature(call.name, read_only_hints(trace).get(call.name)),
             signature=None if arguments is None else signature,
             turn=timeline.turn(call),
             visit=visits.of(call),
@@ -298,13 +301,6 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
 def _takes_none(tool: ToolDefinition | None) -> bool:
     """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
-
-
-def _time(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Returns the time of the later rounds, in ns: of calls, from the end of the one before the first repetition."""
-    if cycle.visits:
-        return cycle.visits[2].start_ns, cycle.visits[-1].end_ns
-    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
 
 
 # Is a run whose steps are traces of their own running away?

@@ -76,52 +76,44 @@ _BARE = r"(?:[^\s\"',;&\])}\\]|\\(?![nrt\"'\\])|[,;&\])}](?![\s\"',;&\])}\\]|\Z|
 """A character of a value without quotes: a sign that ends one elsewhere belongs to it where it stands within."""
 
 
-def _any_case(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
 # What follows a name, up to its value, and the value. The first that fits counts.
 _FOLLOWS = tuple(
-    map(
-        _any_case,
-        (
-            # "name": "value", environ["name"] = "value", {"name": "X_KEY", "value": "value"}
-            rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\.)+",
-            rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\.)+",
-            rf"({_QUOTE}\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}{_QUOTE})(?!{_VARIABLE})(?:[^\"'\\]|\\[^\"'])+",
-            rf"({_QUOTE}\]?\s{{0,40}}[:=]\s{{0,40}})\d{{4,}}",
-            rf"((?:{_QUOTE})?,?(?:\s|\\n){{1,40}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
-            rf"(?!{_VARIABLE})[^\s\"'\\,}}]{{1,400}}",
-            # ("name", "value")
-            rf"({_QUOTE}\s{{0,4}},\s{{0,4}}{_QUOTE})(?=[^\s\"'\\]{{0,60}}[0-9])[^\s\"'\\]{{8,400}}(?={_QUOTE})",
-            # name=value, name = 'value'
-            rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\[^\"\\]){{4,}}",
-            rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\[^'\\]){{4,}}",
-            rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE})(?![\"'\\]){_BARE}{{4,}}",
-            # name: 'value'
-            rf"([ \t]{{0,4}}:[ \t]{{0,40}}{_QUOTE})(?!{_VARIABLE})[^\"'\\\r\n]{{1,400}}(?={_QUOTE})",
-        ),
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # "name": "value", environ["name"] = "value", {"name": "X_KEY", "value": "value"}
+        rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\.)+",
+        rf"([\"']\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\.)+",
+        rf"({_QUOTE}\]?\s{{0,40}}(?:[:=]>?)\s{{0,40}}{_QUOTE})(?!{_VARIABLE})(?:[^\"'\\]|\\[^\"'])+",
+        rf"({_QUOTE}\]?\s{{0,40}}[:=]\s{{0,40}})\d{{4,}}",
+        rf"((?:{_QUOTE})?,?(?:\s|\\n){{1,40}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,9}}[:=]\s{{0,9}}(?:{_QUOTE})?)"
+        rf"(?!{_VARIABLE})[^\s\"'\\,}}]{{1,400}}",
+        # ("name", "value")
+        rf"({_QUOTE}\s{{0,4}},\s{{0,4}}{_QUOTE})(?=[^\s\"'\\]{{0,60}}[0-9])[^\s\"'\\]{{8,400}}(?={_QUOTE})",
+        # name=value, name = 'value'
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?\")(?!{_VARIABLE})(?:[^\"\\]|\\[^\"\\]){{4,}}",
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}[a-z]?')(?!{_VARIABLE})(?:[^'\\]|\\[^'\\]){{4,}}",
+        rf"(\s{{0,40}}:?==?>?\s{{0,40}}(?:{_QUOTE})?)(?!{_VARIABLE})(?![\"'\\]){_BARE}{{4,}}",
+        # name: 'value'
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}{_QUOTE})(?!{_VARIABLE})[^\"'\\\r\n]{{1,400}}(?={_QUOTE})",
     )
 )
 _SAID = tuple(
-    map(
-        _any_case,
-        (
-            rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
-            # In the middle of a line: what holds a digit or a sign that words do not have.
-            rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
-            r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
-            r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",
-        ),
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}){_NOTHING}[^\s\"'\\]{{1,400}}+{_END}",
+        # In the middle of a line: what holds a digit or a sign that words do not have.
+        rf"([ \t]{{0,4}}:[ \t]{{0,40}}(?:{_QUOTE})?){_NOTHING}"
+        r"(?=[^\s\"'\\,;]{0,60}(?:[0-9!@#$%^&*+=~|?]|(?-i:[a-z][A-Z])))"
+        r"(?!\d{1,3}(?![\dA-Za-z]))[^\s\"'\\,;]{4,400}",
     )
 )
 _LINE_BEGIN = re.compile(r"(?:\A|\n|\\n)[ \t>*-]{0,40}[A-Za-z0-9_.-]{0,40}\Z")
 _BEHIND: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     (
         re.compile(r"(?:\A|[\s\"'=])--?[A-Za-z-]{0,30}\Z"),
-        _any_case(rf"({_TO}(?:{_QUOTE})?)(?!\[secret|-|\d{{1,5}}(?!\w))[^\s\"'\\]{{4,400}}"),
+        re.compile(rf"({_TO}(?:{_QUOTE})?)(?!\[secret|-|\d{{1,5}}(?!\w))[^\s\"'\\]{{4,400}}", re.IGNORECASE),
     ),
-    (re.compile(r"<[A-Za-z0-9_.:-]{0,40}\Z"), _any_case(r"(>)(?!\[secret)[^<\s]{1,400}(?=</)")),
+    (re.compile(r"<[A-Za-z0-9_.:-]{0,40}\Z"), re.compile(r"(>)(?!\[secret)[^<\s]{1,400}(?=</)")),
     (
         re.compile(r"(?:\A|\s|\\n)(?:ENV|ARG|setenv|set(?: -[a-z]{1,3})?|export)[ \t]{1,4}[A-Za-z0-9_.]{0,60}\Z"),
         re.compile(rf"([ \t]{{1,4}}(?:{_QUOTE})?)(?!{_VARIABLE})(?=[^\s=]{{0,60}}[0-9])[^\s\"'\\=]{{6,400}}"),
@@ -231,19 +223,10 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
         ),
         ("private key", "kty", r"(\b(?:d|k)\\{0,31}[\"']\s{0,4}:\s{0,4}\\{0,31}[\"'])[\w-]{40,}"),
         (
-            "slack webhook",
-            "hooks.slack.com",
-            r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{20,}",
-        ),
-        (
             "webhook",
-            "/webhook",
-            r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,22}/|webhook\.office\.com/webhookb2/)[\w@/-]{30,}",
-        ),
-        (
-            "azure key",
-            "accountkey|sharedaccess",
-            r"((?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*)[A-Za-z0-9+/%=]{20,}",
+            "/webhook|hooks.slack.com",
+            r"(discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,22}/|webhook\.office\.com/webhookb2/|"
+            r"hooks\.slack\.com/(?:services|workflows|triggers)/)[\w@/-]{20,}",
         ),
         (
             "signature",

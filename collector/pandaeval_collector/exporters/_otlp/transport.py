@@ -81,9 +81,8 @@ class Trust:
 
     def for_grpc(self) -> grpc.ChannelCredentials:
         """Makes gRPC credentials of the files. Raises :class:`OSError` for files that cannot be read."""
-        return grpc.ssl_channel_credentials(
-            _content(self.certificate), _content(self.client_key), _content(self.client_certificate)
-        )
+        files = (self.certificate, self.client_key, self.client_certificate)
+        return grpc.ssl_channel_credentials(*(Path(file).read_bytes() if file else None for file in files))
 
     def for_http(self) -> ssl.SSLContext:
         """Makes a TLS context of the files. Raises :class:`OSError` (which ``ssl.SSLError`` is) for unusable files."""
@@ -109,10 +108,6 @@ def cure(details: str, secure: bool) -> str:
         if any(sign in said for sign in signs):
             return f" - {advice}"
     return ""
-
-
-def _content(file: str | None) -> bytes | None:
-    return Path(file).read_bytes() if file else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +166,7 @@ class Envelope:
     are, so what is sent again is byte for byte what was sent before."""
 
     def __init__(self, instance_id: str) -> None:
-        facts = {
-            "service.name": SERVICE_NAME,
-            "service.instance.id": instance_id,
-            "service.version": VERSION,
-        }
+        facts = {"service.name": SERVICE_NAME, "service.instance.id": instance_id, "service.version": VERSION}
         self._resource = repeated(tag(1), pairs(facts))  # ``Resource.attributes`` of ``opentelemetry-proto``
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.exporters.attributes import encode_attributes
-from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
 from pandaeval_collector.store import WriteSet, outbox_batches
 from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, shadow_increments
 

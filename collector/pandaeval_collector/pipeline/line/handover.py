@@ -156,7 +156,12 @@ class Adoption:
                 changes.session_traces.append(row)
                 changes.touched.update({row.session_id} - {""})
             else:
-                runs.append(_run_of(each))
+                member = from_row(each.row)
+                unit = unit_again(member, session_id, member.facts.digest)
+                unit.session_id = session_id or None
+                if each.is_done:
+                    member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
+                runs.append(Run(unit, member, [], is_handed=True))
                 if each.contents:
                     changes.contents[trace_id] = packed_contents(each.contents)
         runs.sort(key=lambda run: run.member.order)
@@ -171,16 +176,6 @@ class Adoption:
         changes.touched -= done
         changes.elsewhere |= done
         return {session_id: start_ns for session_id, start_ns in grown.items() if session_id not in done}
-
-
-def _run_of(handed: Handed) -> Run:
-    """Makes a handed-over trace a run for the owner of its session, without results."""
-    member = from_row(handed.row)
-    unit = unit_again(member, handed.row.session_id, member.facts.digest)
-    unit.session_id = handed.row.session_id or None
-    if handed.is_done:
-        member.facts.evidence = dict.fromkeys(member.facts.unsettled, _COMPARED)
-    return Run(unit, member, [], is_handed=True)
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:

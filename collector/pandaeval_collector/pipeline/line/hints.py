@@ -32,15 +32,21 @@ def lacking(trace: Trace) -> dict[str, str]:
     ``session``, where it names none; ``root``, for one model call of an agent whose other calls are traces of their
     own."""
     lacks: dict[str, str] = {}
-    if not _has_content(trace):
+    messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
+    texts = (part for message in messages for part in message.parts if isinstance(part, Text))
+    # A trace whose one side is missing is no reason for a hint.
+    if trace.input is None and trace.output is None and next(texts, None) is None:
         # The scopes of all spans, those that could hold content first.
         speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
         scopes = [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
         lacks["content"] = cure((*scopes, *trace.dialects))
     if trace.session_id is None and not trace.continues:
         lacks["session"] = ""
-    if _is_part_of_a_run(trace):
-        lacks["root"] = ""
+    if len(trace.spans) == 1 and trace.spans[0].kind is Kind.LLM:
+        # One that asks for no tools and answers no results of theirs may well be the whole of an application.
+        parts = (part for message in trace.spans[0].input or () for part in message.parts)
+        if trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for part in parts):
+            lacks["root"] = ""
     return lacks
 
 
@@ -80,20 +86,3 @@ def cure(names: Iterable[str]) -> str:
 def _switches() -> list[tuple[str, str]]:
     """Returns what all dialects say of how content is switched on, by the beginnings of names that it holds for."""
     return [pair for dialect in dialects() for pair in getattr(dialect, "content_switch", {}).items()]
-
-
-def _is_part_of_a_run(trace: Trace) -> bool:
-    """Returns whether a trace is one model call that asks for tools or answers their results: nothing holds its agent's
-    calls together. A model call without tools may well be the whole of an application."""
-    if len(trace.spans) != 1 or trace.spans[0].kind is not Kind.LLM:
-        return False
-    messages = trace.spans[0].input or ()
-    return trace.ends_in_tool_call or any(isinstance(part, ToolResponse) for each in messages for part in each.parts)
-
-
-def _has_content(trace: Trace) -> bool:
-    """Returns whether any text was captured; a trace whose one side is missing is no reason for a hint."""
-    if trace.input is not None or trace.output is not None:
-        return True
-    messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))
-    return any(isinstance(part, Text) for message in messages for part in message.parts)

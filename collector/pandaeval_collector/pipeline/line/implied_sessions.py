@@ -173,10 +173,10 @@ class _Web:
     def settle(self, fresh: Sequence[LinkedTrace], older: Sequence[LinkedTrace]) -> None:
         """Gives the fresh turns, and all whose session follows from theirs, their sessions. ``older``: what some of the
         fresh ones were before."""
-        self._read_giving({turn.continues for turn in (*fresh, *older) if turn.continues})
-        self._read_continuing({id_ for turn in (*fresh, *older) for id_ in turn.responses})
+        self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
+        self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
-        self._read_giving(told)
+        self._read(told, continued=False)
         first = {turn.order: turn for turn in fresh}
         first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more giver: ambiguous
         for turn in older:
@@ -199,7 +199,7 @@ class _Web:
             if session == turn.session and turn.trace_id not in fresh:
                 continue
             turn.session = session
-            self._read_continuing(turn.responses)
+            self._read(turn.responses, continued=True)
             for later in [each for id_ in turn.responses for each in self._continuing[id_]]:
                 if later.order > turn.order and later.order not in due:
                     due[later.order] = later
@@ -220,14 +220,14 @@ class _Web:
         """Returns the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
-        self._read_giving([turn.continues])
+        self._read([turn.continues], continued=False)
         earlier = [each for each in self._giving[turn.continues] if each.order < turn.order]
         if is_history(turn.continues) and len(earlier) != 1:
             return None
         return min(earlier, key=lambda each: each.order, default=None)
 
     def _is_gone_on_from(self, turn: LinkedTrace) -> bool:
-        self._read_continuing(turn.responses)
+        self._read(turn.responses, continued=True)
         for id_ in turn.responses:
             if self._continuing[id_] and not is_history(id_):
                 return True
@@ -237,20 +237,13 @@ class _Web:
                 return True
         return False
 
-    def _read_giving(self, ids: Iterable[str]) -> None:
-        if self._store is not None and (wanted := {*ids} - self._asked[0]):
-            self._asked[0].update(wanted)
-            self._add_stored(self._store.responses.traces(wanted, continued=False))
-
-    def _read_continuing(self, ids: Iterable[str]) -> None:
-        if self._store is not None and (wanted := {*ids} - self._asked[1]):
-            self._asked[1].update(wanted)
-            self._add_stored(self._store.responses.traces(wanted, continued=True))
-
-    def _add_stored(self, rows: Iterable[SessionTraceRow]) -> None:
-        for row in rows:
-            if row.trace_id.hex() not in self.turns:
-                self.add(_stored(row))
+    def _read(self, ids: Iterable[str], continued: bool) -> None:
+        """Reads the stored turns that gave these responses, or that continue them."""
+        if self._store is not None and (wanted := {*ids} - self._asked[continued]):
+            self._asked[continued].update(wanted)
+            for row in self._store.responses.traces(wanted, continued=continued):
+                if row.trace_id.hex() not in self.turns:
+                    self.add(_stored(row))
 
     def add(self, turn: LinkedTrace) -> None:
         self.turns[turn.trace_id] = turn

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -214,17 +215,11 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
     facts = member.facts
+    stored: Mapping[str, Mapping[str, Any]] = facts.signals
     signals = {
-        name: SessionSignal(
-            signal["outcome"],
-            signal.get("value"),
-            signal.get("why"),
-            signal.get("said", ""),
-            signal.get("lost", ""),
-            signal.get("older", False),
-            signal.get("open", ""),
-        )
-        for name, signal in facts.signals.items()
+        # A newer version may have stored more.
+        name: SessionSignal(**{key: held for key, held in signal.items() if key in SessionSignal.__slots__})
+        for name, signal in stored.items()
     }
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
 

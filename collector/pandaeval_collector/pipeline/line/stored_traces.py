@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,8 @@ def closing_of(due: DueTrace) -> Closing:
 
 def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuilt:
     """Reads the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`StoreReader.chunks`."""
-    return rebuilt(_ordered(store.chunks(ids)), closing)
+    found = store.chunks(ids)
+    return rebuilt([found[id_] for id_ in sorted(found)], closing)
 
 
 def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
@@ -56,31 +56,13 @@ def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
     return found.trace if found.evidence.digest == digest else None
 
 
-def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:
-    """Yields what is stored of each trace, or the error that kept it from being read. Reads for as many traces at a
-    time as memory is spared for. Raises where the store fails."""
+def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part]]]:
+    """Yields what is stored of each trace, in order of arrival. Reads for as many traces at a time as memory is spared
+    for. Raises like :meth:`StoreReader.chunks`."""
     for group in _groups(due):
-        found = _contents(store, [id_ for each in group for id_ in each.chunks])
+        found = store.chunks([id_ for each in group for id_ in each.chunks])
         for each in group:
-            if isinstance(found, Exception):  # perhaps that of another trace
-                alone = _contents(store, each.chunks)
-                yield each, alone if isinstance(alone, Exception) else _ordered(alone)
-            else:
-                yield each, _ordered({id_: found.pop(id_) for id_ in set(each.chunks)})
-
-
-def _contents(store: StoreReader, ids: Collection[int]) -> dict[int, Part] | Exception:
-    try:
-        return store.chunks(ids)
-    except (sqlite3.Error, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it
-        return error
-
-
-def _ordered(found: dict[int, Part]) -> list[Part]:
-    """Returns the chunks in order of arrival."""
-    return [found[id_] for id_ in sorted(found)]
+            yield each, [found.pop(id_) for id_ in sorted(set(each.chunks))]
 
 
 def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:

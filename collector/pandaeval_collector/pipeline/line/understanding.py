@@ -178,9 +178,7 @@ class Understanding:
             for one, limit in zip(built, seconds, strict=True)
         ]
 
-    def _build(self, due: DueTrace, parts: Sequence[Part] | Exception) -> _Built | Understood:
-        if isinstance(parts, Exception):
-            raise parts
+    def _build(self, due: DueTrace, parts: Sequence[Part]) -> _Built | Understood:
         found = rebuilt(parts, closing_of(due))
         evidence, trace = found.evidence, found.trace
         if trace is None or not is_genai(trace):

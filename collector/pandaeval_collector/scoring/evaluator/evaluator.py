@@ -202,9 +202,9 @@ class Evaluator:
         failing = [each for each in found if each.success is False]
         if not with_session and (trace.session_id is not None or trace.continues or trace.responses):
             failing = [each for each in failing if each.metric not in self.read_again]
-        told = self.blamed(
-            trace, unit, [*stand, *((each.id, each.metric, getattr(each.finding, "span_ids", ())) for each in failing)]
-        )
+        scored = [(each, each.finding) for each in failing if isinstance(each.finding, Score)]
+        named = [(each.id, each.metric, finding.span_ids) for each, finding in scored]
+        told = self.blamed(trace, unit, [*stand, *named])
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:

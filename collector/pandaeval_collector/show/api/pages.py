@@ -1,21 +1,35 @@
-"""Operations for the page: what it shows, in the form in which its scripts draw it."""
+"""The live page, one file that draws itself from what the API says; operations for it, in the form in which its scripts
+draw; and the runbook, to which alerts link."""
 
 from __future__ import annotations
 
+import re
 import time
+from html import escape
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, cursor_of, position_of, within
-from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.filters import (
+    CursorText,
+    Filters,
+    Limit,
+    Names,
+    Window,
+    cursor_of,
+    position_of,
+    within,
+)
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
 from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
 from pandaeval_collector.show.report.index import LiveIndex
-from pandaeval_collector.show.report.text import plain
+from pandaeval_collector.show.report.text import live_shell, plain
 from pandaeval_collector.show.shapes import (
     Order,
     PageIncidents,
@@ -114,3 +128,46 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         if held is None:
             return PageTrace(index=page, detail=None, results=shown["results"])
         return PageTrace(index=page, detail=shown, results=[])
+
+
+_SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
+_RUNBOOK_HEAD = (
+    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
+    "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "p{white-space:pre-line}:target{background:#fd03}</style>"
+)
+
+
+def page_app() -> ASGIApp:
+    """Returns the application that answers GET and HEAD with the page. Its policy lets it run its own script and ask
+    its own collector, and nothing else; no other page may hold it in a frame."""
+    html, policy = live_shell()
+    headers = {
+        "content-security-policy": f"{policy}; frame-ancestors 'none'",
+        "x-frame-options": "DENY",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cache-control": "no-cache, private",
+    }
+    page = Response(html, headers=headers, media_type="text/html")
+    refused = Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await (page if scope["method"] in ("GET", "HEAD") else refused)(scope, receive, send)
+
+    return answer
+
+
+async def runbook(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the page on alerts: for each a heading with an anchor, and what to do about it."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    await HTMLResponse(runbook_page(), headers={"content-security-policy": policy})(scope, receive, send)
+
+
+def runbook_page() -> str:
+    """Returns ``runbook.md``, the only text about alerts, as HTML."""
+    text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(text)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2><p>{escape(said.strip())}</p>" for name, said in sections)

@@ -102,7 +102,12 @@ def session_lines(rows: Sequence[Row], most: int) -> list[str]:
     alike: dict[object, list[Row]] = {}
     for row in rows:
         alike.setdefault(_cause(row), []).append(row)
-    return [session_line(first) + _others(others) for first, *others in [*alike.values()][:most]]
+    lines = []
+    for first, *others in [*alike.values()][:most]:
+        named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in others[:3] if row["session_id"] is not None)
+        more = f" ({named}{', …' if len(others) > 3 else ''})" if named else ""
+        lines.append(session_line(first) + (f"; {len(others)} more failed for this cause{more}" if others else ""))
+    return lines
 
 
 def _cause(row: Row) -> object:
@@ -115,14 +120,6 @@ def _cause(row: Row) -> object:
         return normalised(worst["error"] or "")
     group = failed["metadata"].get("failure_group") or {}
     return group.get("id") or (failed["level"], failed["metric"], failed["label"], worst["agent"])
-
-
-def _others(rows: Sequence[Row]) -> str:
-    if not rows:
-        return ""
-    named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in rows[:3] if row["session_id"] is not None)
-    more = f" ({named}{', …' if len(rows) > 3 else ''})" if named else ""
-    return f"; {len(rows)} more failed for this cause{more}"
 
 
 def failure_line(row: Row) -> str:

@@ -88,14 +88,11 @@ def swapped_values(subject: Subject, rng: Random) -> AnswerEdit:
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
         found = sorted({each for each in pattern.findall(subject.answer) if each in subject.known})
         if len(found) > 1:
-            return _swapped(subject.answer, *rng.sample(found, 2))
+            one, other = rng.sample(found, 2)
+            parts: list[str] = re.split(rf"(?<!\w)({re.escape(one)}|{re.escape(other)})(?!\w)", subject.answer)
+            exchanged = {one: other, other: one}
+            return AnswerEdit("".join(exchanged.get(part, part) for part in parts), f"{one} and {other} swapped")
     raise NotApplicableError("the answer names no two values of one kind")
-
-
-def _swapped(answer: str, one: str, other: str) -> AnswerEdit:
-    places = re.compile(rf"(?<!\w)(?:{re.escape(one)}|{re.escape(other)})(?!\w)")
-    text = places.sub(lambda place: other if place.group() == one else one, answer)
-    return AnswerEdit(text, f"{one} and {other} swapped")
 
 
 def wrong_sum(subject: Subject, rng: Random) -> AnswerEdit:

@@ -240,7 +240,11 @@ class StoreClient:
                 auth = httpx.BasicAuth(place.user, token)
             else:
                 headers["authorization"] = f"Bearer {token}"
-        url = _url(place)
+        try:
+            url = httpx.URL(place.url)
+            assert url.host is not None  # httpx reads the host only now, and may raise
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
         # A proxy for the internet knows no store on this machine.
         self._client = httpx.AsyncClient(
             base_url=url,
@@ -354,13 +358,3 @@ class StoreClient:
                 alone = True
         inflater.finish()
         return bytes(body)
-
-
-def _url(place: StoreAddress) -> httpx.URL:
-    """Makes the URL of a store. Raises :class:`UnusableInputError` for a name that no host can have."""
-    try:
-        url = httpx.URL(place.url)
-        assert url.host is not None  # httpx reads the host only now, and may raise
-    except (httpx.InvalidURL, UnicodeError) as error:
-        raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
-    return url

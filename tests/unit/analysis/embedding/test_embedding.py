@@ -12,9 +12,8 @@ import pytest
 
 from lab.bench import embedding_quality, embedding_set
 from pandaeval_collector.analysis.embedding import EmbedderError, load, schemes
-from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
 from pandaeval_collector.analysis.embedding._wordpiece import words
-from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
+from pandaeval_collector.analysis.embedding.embedded import BANDS, LONGEST_TEXT, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
 from pandaeval_collector.analysis.embedding.text import chunks, embed_texts
 

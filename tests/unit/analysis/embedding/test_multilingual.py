@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
+from pandaeval_collector.analysis.embedding.embedded import LONGEST_TEXT
 from pandaeval_collector.analysis.embedding.multilingual import BANDS, MultilingualEmbedder, Unigram, words
 
 TEXTS = [

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.judge.desk import Desk
@@ -29,7 +29,7 @@ from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
 from support.database import open_database
 from support.embedder import WordEmbedder
-from support.judged import ScriptedConfidence, stored
+from support.judged import ScriptedConfidence, filed_here, stored
 from support.line import RunningLine, as_file
 from support.made_traces import Composer, MadeTrace
 
@@ -433,7 +433,7 @@ class TestJudged:
                     line.scores,
                     evaluator,
                     desk,
-                    FiledHere(line, settle),
+                    filed_here(line, settle),
                     Telemetry(),
                 ),
             ).drain()

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.app.sharing import with_contents
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
@@ -28,7 +28,7 @@ from pandaeval_collector.store import Store
 from pandaeval_otel._proto.member_pb2 import Member
 from support.chained import turn
 from support.embedder import WordEmbedder
-from support.judged import ScriptedConfidence, stored
+from support.judged import ScriptedConfidence, filed_here, stored
 from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.two_lines import QUIET, two
@@ -207,7 +207,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
                 line.scores,
                 evaluator,
                 desk,
-                FiledHere(line, settle),
+                filed_here(line, settle),
                 Telemetry(),
             ),
         ).drain()

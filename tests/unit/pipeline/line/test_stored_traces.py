@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 import pytest
 
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.pipeline.line import stored_traces
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, parts_of, rebuilt, stored
+from pandaeval_collector.pipeline.line.understanding import Understanding
+from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.wire.splitting import split_traces
@@ -43,11 +46,6 @@ class Kept:
         return contextlib.nullcontext()
 
 
-def _parts(found: Sequence[Part] | Exception) -> Sequence[Part]:
-    assert not isinstance(found, Exception)
-    return found
-
-
 def test_a_trace_is_read_whole_and_says_how_it_was_closed() -> None:
     kept, made = Kept(), Composer(2).trace(5)
     due = kept.keep(made)
@@ -57,7 +55,7 @@ def test_a_trace_is_read_whole_and_says_how_it_was_closed() -> None:
     assert (found.trace.trigger, found.trace.revision, found.trace.late_spans) == (Trigger.ROOT_ENDED, 2, 3)
     [(_, parts)] = parts_of(kept, [due])
     assert parts == [kept.held[id_] for id_ in due.chunks], "in order of arrival"
-    assert rebuilt(_parts(parts), closing_of(due)) == found
+    assert rebuilt(parts, closing_of(due)) == found
 
 
 def test_small_traces_are_read_together_and_large_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,9 +72,8 @@ def test_one_that_cannot_be_read_costs_no_other() -> None:
     kept, composer = Kept(), Composer(2)
     due = [kept.keep(composer.trace(3)) for _ in range(3)]
     del kept.held[due[1].chunks[0]]
-    found = [parts for _, parts in parts_of(kept, due)]
-    assert [type(each) for each in found] == [list, LookupError, list]
-    assert _parts(found[2]) == [kept.held[id_] for id_ in due[2].chunks]
+    found = Understanding(kept, Evaluator(load("embedded"))).of(due)
+    assert [each.failed and each.failed[0] for each in found] == [None, "LookupError", None]
 
 
 def test_where_there_is_no_memory_none_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.judge.desk import Desk
@@ -24,7 +24,7 @@ from pandaeval_collector.store import Store
 from support.asked import ScriptedCaller
 from support.embedder import WordEmbedder
 from support.ferry_desk import BOOKED, INVENTED, INVENTS, called_again, grounding, trace, with_last_word
-from support.judged import stored
+from support.judged import filed_here, stored
 from support.line import RunningLine, as_file
 from support.made_traces import MadeTrace
 from support.two_lines import QUIET, two
@@ -131,7 +131,7 @@ class Asked:
             self._line.scores,
             self._evaluator,
             Desk(ScriptedCaller({}), StoredMemory(self.store, Telemetry())),
-            FiledHere(self._line, self._settle),
+            filed_here(self._line, self._settle),
             Telemetry(),
         )
         await Runner(self.store, attempts).drain()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_lab.cases import Case, Suite
-from pandaeval_lab.cases.matching import TrialMatcher
+from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_otel.model import Kind, Span, Trace
 
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.api.overview import _errors, _rates
+from pandaeval_collector.show.api.lists import _errors, _rates
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.shapes import Rate
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet

@@ -16,8 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
-from pandaeval_collector.exporters.attributes import encode_attributes
-from pandaeval_collector.exporters.encode import log_record
+from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.attempts import Attempts, FiledHere
+from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.jobs.runner import Runner
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.judge.desk import Desk
@@ -19,7 +19,7 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, people
 from support.embedder import WordEmbedder
-from support.judged import ScriptedConfidence, stored
+from support.judged import ScriptedConfidence, filed_here, stored
 from support.made_traces import Composer
 
 
@@ -48,7 +48,7 @@ async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) ->
             line.scores,
             evaluator,
             desk,
-            FiledHere(line, settle),
+            filed_here(line, settle),
             Telemetry(),
         ),
     ).drain()

@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.before import leaves
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
 from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
-from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -204,7 +204,7 @@ def changing(trace: Trace) -> list[ToolCall]:
     """Returns the calls with captured arguments that may change the state of things."""
     if not trace.tool_calls:
         return []
-    hints = {tool.name: tool.read_only for tool in trace.tools}
+    hints = read_only_hints(trace)
     return [
         call
         for call in trace.tool_calls

@@ -302,7 +302,6 @@ class Known:
     own: dict[str, int] = field(default_factory=dict)
     cut: bool = False
     _seen: set[tuple[Whose, str]] = field(default_factory=set)
-    _forms: dict[tuple[Whose, ...], set[str]] = field(default_factory=dict)
     _chars: int = 0
 
     def add(self, who: Whose, at: int, value: Any) -> None:
@@ -338,14 +337,6 @@ class Known:
         elif len(value.text) < _LEAST_LETTERS:
             return False
         return any(source.at <= at and _stands(text, source.raw) for source in self.sources for text in wanted)
-
-    def forms(self, *whose: Whose) -> set[str]:
-        """Returns which kinds of values, and forms of identifiers, all the sources of these have."""
-        known = self._forms.get(whose)
-        if known is None:
-            of = (source.content.forms for source in self.sources if source.who in whose)
-            known = self._forms[whose] = set().union(*of)
-        return known
 
     def by(self, at: int) -> Iterator[Content]:
         """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""

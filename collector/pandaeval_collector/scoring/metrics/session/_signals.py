@@ -47,11 +47,6 @@ def findings(signals: Sequence[Mapping[str, float]]) -> dict[str, int]:
     return dict(counted.most_common())
 
 
-def without(signals: Sequence[Mapping[str, float]], name: str) -> list[dict[str, float]]:
-    """Returns the signals of all kinds but one."""
-    return [{kind: value for kind, value in trace.items() if kind != name} for trace in signals]
-
-
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
     """Returns the signals of each trace. A tool that failed for good in one trace and worked in a later one is no
     failure of the session, and counts half; a call that a later one answers is none at all."""

@@ -35,7 +35,6 @@ from pandaeval_collector.scoring.metrics.session._signals import (
     looked_at,
     rests_on,
     session_signals,
-    without,
 )
 
 GROUNDING = "grounding"
@@ -47,7 +46,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     signals = session_signals(session, context)
     counted = findings(signals)
     if {*counted} == {GROUNDING}:
-        signals = without(signals, GROUNDING)
+        signals = [{kind: value for kind, value in trace.items() if kind != GROUNDING} for trace in signals]
     found = agent_reliability(signals, context.weights, extra_signals=context.extra_signals)
     covered, basis = coverage(session, context), rests_on(session, context)
     ids = [session.traces[position].trace_id for position in found.positions]

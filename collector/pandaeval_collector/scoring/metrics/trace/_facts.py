@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pandaeval_collector.base.score import Unscored, Why
-from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.neutral import elided, one_line, visible
+from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.scoring.metric import TraceContext
@@ -128,7 +128,7 @@ def says_something(text: str | None) -> bool:
     """Returns whether a text says anything: not an empty one, one of punctuation alone (letters, digits and pictographs
     count), a control token or the bare opening of an answer that never comes. Such texts make some judges answer "all
     is well"."""
-    seen = visible(text or "")
+    seen = UNSEEN.sub("", text or "")
     if len(seen) > _OPENING:
         return has_content(seen)
     bare = " ".join("".join(sign if sign.isalnum() else " " for sign in seen.casefold()).split())

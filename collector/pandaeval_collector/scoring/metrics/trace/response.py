@@ -45,7 +45,7 @@ from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WIND
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
-from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
+from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceMetric
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
@@ -292,11 +292,7 @@ def raw_error(answer: str, user: str | None) -> str:
     return text.splitlines()[-1].strip()
 
 
-def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    return response(trace, context.end_tokens)
-
-
-METRIC = Metric(
+METRIC: TraceMetric = Metric(
     level="trace",
     name="response",
     kind="code",
@@ -304,7 +300,7 @@ METRIC = Metric(
     threshold=0.5,
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",
-    evaluate=_evaluate,
+    evaluate=lambda trace, context: response(trace, context.end_tokens),
     reads=SessionReads(later=WINDOW),
     unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

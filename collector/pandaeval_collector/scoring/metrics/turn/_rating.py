@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
+from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
@@ -20,13 +20,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     told,
     undetermined,
 )
-
-
-def templates(part: QuestionPart[Any]) -> tuple[Rubric[Any], ...]:
-    """Returns the extraction of the task, and the metric's own question; in a shared call its criteria stand word for
-    word under its name."""
-    return TASK, rubric_of((part,))
-
 
 # What the questions about one turn share: their introduction, what is given with them, and how an answer is had.
 P = TypeVar("P", bound=BaseModel)
@@ -151,7 +144,7 @@ def rated(
         if found.rating is None:
             return undetermined(found.reason)
         value = (found.rating - LEAST) / (MOST - LEAST)
-        return Score(value, found.reason, metadata_of(view), raw=found.rating, scale=SCALE)
+        return Score(value, found.reason, {"turn": view.turn_index}, raw=found.rating, scale=SCALE)
 
     return Metric(
         level="turn",
@@ -167,11 +160,6 @@ def rated(
         ask=ask,
         applies=answers,
         part=part,
-        rubrics=templates(part),
+        rubrics=(TASK, rubric_of((part,))),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     )
-
-
-def metadata_of(view: TurnView) -> dict[str, Any]:
-    """Returns the metadata of every result about a turn: which turn of its conversation it is."""
-    return {"turn": view.turn_index}

@@ -18,19 +18,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, undetermined
 from pandaeval_collector.scoring.metrics.turn._rating import (
     ABOUT,
     MOST_CALLS,
     MOST_LABELS,
     asked,
     labelled,
-    metadata_of,
     shows_nothing,
-    templates,
     wrong,
 )
 
@@ -107,7 +105,7 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
     if not found.labels:
         return undetermined(found.reason)
     spans = tuple(dict.fromkeys(view.tool_calls[number - 1].span_id for number in found.calls))
-    return labelled(found.labels, LABELS, found.reason, metadata_of(view), span_ids=spans)
+    return labelled(found.labels, LABELS, found.reason, {"turn": view.turn_index}, span_ids=spans)
 
 
 METRIC = Metric(
@@ -123,6 +121,6 @@ METRIC = Metric(
     ask=_ask,
     applies=lambda view: view.agent_message is not None or bool(view.tool_calls) or view.trace.error is None,
     part=PART,
-    rubrics=templates(PART),
+    rubrics=(TASK, rubric_of((PART,))),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -22,10 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, undetermined
 from pandaeval_collector.scoring.metrics.turn._rating import (
     ABOUT,
     MOST_CALLS,
@@ -33,9 +33,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
     NO_FAILURE,
     asked,
     labelled,
-    metadata_of,
     shows_nothing,
-    templates,
     wrong,
 )
 
@@ -114,7 +112,7 @@ def _by_code(view: TurnView) -> Score | None:
     reason = f"{times} of {names} repeated an earlier one and brought nothing new (found by code)"
     spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
     numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
-    return labelled([REPEATED], LABELS, reason, {**metadata_of(view), **numbers}, span_ids=spans)
+    return labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
 
 
 async def _ask(view: TurnView, judge: Judge) -> Finding | None:
@@ -122,9 +120,9 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
     repeated = _by_code(view)
     if not found.labels and repeated is None:
         return undetermined(found.reason)
-    spans = tuple(view.tool_calls[number - 1].span_id for number in found.calls)
+    spans = tuple(dict.fromkeys(view.tool_calls[number - 1].span_id for number in found.calls))
     if repeated is None:
-        return labelled(found.labels, LABELS, found.reason, metadata_of(view), span_ids=tuple(dict.fromkeys(spans)))
+        return labelled(found.labels, LABELS, found.reason, {"turn": view.turn_index}, span_ids=spans)
     labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
     reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
     labels.append(REPEATED)
@@ -146,6 +144,6 @@ METRIC = Metric(
     applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
     by_code=_by_code,
     part=PART,
-    rubrics=templates(PART),
+    rubrics=(TASK, rubric_of((PART,))),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )
