@@ -36,12 +36,6 @@ EXIT_CODE = "process.exit.code"
 EVALUATION_NAME = "gen_ai.evaluation.name"
 EVALUATION_SCORE = "gen_ai.evaluation.score.value"
 EVALUATION_LABEL = "gen_ai.evaluation.score.label"
-CONTENT_REFS = (
-    "gen_ai.input.messages_ref",
-    "gen_ai.output.messages_ref",
-    "gen_ai.system_instructions_ref",
-    "gen_ai.tool.definitions_ref",
-)
 
 # Usage: the names of all releases, newest first. "cache_creation" and "cache_write" are the same tokens.
 USAGE_INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")

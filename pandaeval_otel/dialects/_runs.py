@@ -302,17 +302,13 @@ def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Mess
         for part in message.parts:
             if isinstance(part, ToolRequest) and carries(part.name):
                 carried.add(part.id)
-                parts.append(_answer_in(part.arguments))
+                told = part.arguments
+                if type(told) is dict and told.keys() == _ANSWER_WRAPPER:
+                    told = told["response"]
+                text = told if type(told) is str else as_text(told)
+                parts.append(NOT_CAPTURED if told is None else Text(text))
             elif not (isinstance(part, ToolResponse) and (carries(part.name) or (part.id and part.id in carried))):
                 parts.append(part)
         if parts or not message.parts:
             found.append(Message(message.role, tuple(parts), message.finish_reason))
     return tuple(found)
-
-
-def _answer_in(arguments: Any) -> Part:
-    if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
-        arguments = arguments["response"]
-    if arguments is None:
-        return NOT_CAPTURED
-    return Text(arguments if type(arguments) is str else as_text(arguments))

@@ -44,7 +44,14 @@ class Codex(Dialect):
         told = [*_told(span, logs)]
         prompts = [attributes for name, attributes in told if name == _PROMPT]
         results = _results(told)
-        reading = Reading(_kind_of(span, prompts, results))
+        if prompts or span.name == _TURN:
+            reading = Reading(Kind.AGENT)
+        elif span.name == _MODEL:
+            reading = Reading(Kind.LLM)
+        elif span.name == _CALL or len(results) == 1:
+            reading = Reading(Kind.TOOL)
+        else:
+            reading = Reading(Kind.AGENT if results else Kind.STEP)
         everything = [span.attributes, *(attributes for _, attributes in told)]
         sessions = [one_session(attributes.get("conversation.id")) for attributes in everything]
         reading.session_ids = next(filter(None, [*sessions[1:], sessions[0]]), ())
@@ -93,16 +100,6 @@ def _results(told: Sequence[tuple[str, Attributes]]) -> list[Attributes]:
             if key not in found or ("arguments" in attributes and "arguments" not in found[key]):
                 found[key] = attributes
     return [*found.values()]
-
-
-def _kind_of(span: RawSpan, prompts: Sequence[Attributes], results: Sequence[Attributes]) -> Kind:
-    if prompts or span.name == _TURN:
-        return Kind.AGENT
-    if span.name == _MODEL:
-        return Kind.LLM
-    if span.name == _CALL or len(results) == 1:
-        return Kind.TOOL
-    return Kind.AGENT if results else Kind.STEP
 
 
 def _outcome(attributes: Attributes) -> Outcome:

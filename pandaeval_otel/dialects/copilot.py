@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import said_by_user
-from pandaeval_otel.dialects._messages import Messages, read_messages, with_thought
+from pandaeval_otel.dialects._messages import read_messages, with_thought
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import hidden
 from pandaeval_otel.model import Message
@@ -31,7 +31,11 @@ class Copilot(Dialect):
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         given = read_messages(span.attributes.get(semconv.INPUT_MESSAGES), "user")[0]
         typed, thought = said_by_user(span.attributes.get(_TYPED)), span.attributes.get(_THOUGHT)
-        reading = Reading(input=_with_last(given, typed[0]) if typed else None)
+        reading = Reading()
+        if typed:  # in place of the last message of the user
+            said = [message.role == "user" and message.text != "" for message in given or ()]
+            last = max((at for at, is_users in enumerate(said) if is_users), default=len(said))
+            reading.input = (*(given or ())[:last], *typed, *(given or ())[last + 1 :])
         if not hidden(thought):
             made = read_messages(span.attributes.get(semconv.OUTPUT_MESSAGES), "assistant")[0]
             reading.output = with_thought(made or (Message("assistant", ()),), thought)
@@ -39,13 +43,3 @@ class Copilot(Dialect):
 
 
 DIALECT = Copilot()
-
-
-def _with_last(messages: Messages | None, typed: Message) -> Messages:
-    """Returns ``messages`` with ``typed`` in place of the last message of the user."""
-    given = list(messages or ())
-    last = max((at for at, message in enumerate(given) if message.role == "user" and message.text), default=None)
-    if last is None:
-        return (*given, typed)
-    given[last] = typed
-    return tuple(given)

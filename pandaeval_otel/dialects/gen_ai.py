@@ -55,7 +55,8 @@ _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute
 """Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
 """Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
-_CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
+_REFERRED = ("input.messages", "output.messages", "system_instructions", "tool.definitions")
+_CONTENT_REFS = [f"gen_ai.{content}_ref" for content in _REFERRED]
 _USER_KEYS = ("gen_ai.user.id", "gen_ai.user")
 _SESSION_RANKS = {
     key: semconv.SESSION_RANKS[key]
@@ -68,7 +69,7 @@ _STATED_ARGUMENTS = (
     *("process.executable.name", "process.command_args"),
 )
 """Keys that state what a call asked for: the skill or its file to load, the command to run."""
-_RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
+_RARE = frozenset({*_CONTENT_REFS, semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS})
 """Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
 _NOTHING_SAID = Reading()
@@ -111,9 +112,8 @@ class GenAI(Dialect):
             reading.input = said_by_user(query) if reading.input is None else reading.input
         if not _RARE.isdisjoint(attributes):
             reading.user_id = identifier(first(attributes, _USER_KEYS))
-            if not _CONTENT_REFS.isdisjoint(attributes):
-                refs = (ref for key in semconv.CONTENT_REFS for ref in as_list(attributes.get(key)))
-                reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
+            refs = [ref for key in _CONTENT_REFS if key in attributes for ref in as_list(attributes[key])]
+            reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
             if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
                 tools = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
                 reading.tools = tools if tools is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))

@@ -32,18 +32,9 @@ _SPENT, _MADE = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output
 _CACHED, _THOUGHT = "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"
 _COMPONENTS = {"Generator": Kind.LLM, "Retriever": Kind.RETRIEVAL, "Embedder": Kind.EMBEDDING}
 """Kinds of components by the ends of their classes' names."""
-_INPUTS = (
-    "haystack.agent.step.llm.input",
-    "haystack.agent.input",
-    "haystack.component.input",
-    "haystack.pipeline.input_data",
-)
-_OUTPUTS = (
-    "haystack.agent.step.llm.output",
-    "haystack.agent.output",
-    "haystack.component.output",
-    "haystack.pipeline.output_data",
-)
+_PLACES = ("haystack.agent.step.llm", "haystack.agent", "haystack.component")
+_INPUTS = (*(f"{place}.input" for place in _PLACES), "haystack.pipeline.input_data")
+_OUTPUTS = (*(f"{place}.output" for place in _PLACES), "haystack.pipeline.output_data")
 
 
 class Haystack(ByKind):

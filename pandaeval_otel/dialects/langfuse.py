@@ -101,7 +101,15 @@ class Langfuse(ByKind):
         given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get("langfuse.trace.input"))
         made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get("langfuse.trace.output")
         if reading.kind is Kind.LLM:
-            given, reading.tools = _request(given)
+            # The tools on offer stand beside the messages (OpenAI) or among them, as messages of the role `tool` with a
+            # definition (LangChain).
+            if type(given) is dict and "tools" in given:
+                reading.tools = tool_definitions(given["tools"])
+                given = {key: value for key, value in given.items() if key != "tools"}
+            elif isinstance(given, list):
+                offered = [item["content"] for item in given if _is_definition(item)]
+                reading.tools = tool_definitions(offered) if offered else None
+                given = [item for item in given if not _is_definition(item)]
         read_sides(reading, given, made)
         reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
         details = parsed(attributes.get("langfuse.observation.usage_details"))
@@ -121,17 +129,6 @@ class Langfuse(ByKind):
 
 
 DIALECT = Langfuse()
-
-
-def _request(given: Any) -> tuple[Any, Any]:
-    """Returns the messages of a generation's input and the tools that it offers, which stand beside them (OpenAI) or
-    among them, as messages of the role ``tool`` with a definition (LangChain)."""
-    if type(given) is dict and "tools" in given:
-        return {key: value for key, value in given.items() if key != "tools"}, tool_definitions(given["tools"])
-    if not isinstance(given, list):
-        return given, None
-    offered = [item["content"] for item in given if _is_definition(item)]
-    return [item for item in given if not _is_definition(item)], tool_definitions(offered) if offered else None
 
 
 def _is_definition(item: Any) -> bool:

@@ -340,7 +340,12 @@ def _kind_of(span: RawSpan) -> Kind | None:
     """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
     attributes = span.attributes
     stated = attributes.get(_SPAN_KIND)
-    if stated is None and not _is_ours(span):
+    if (
+        stated is None
+        and not span.scope.name.startswith("openinference.")
+        and not (_INPUT in attributes or _OUTPUT in attributes)
+        and not any(key.startswith(_LLM_LEAVES) for key in attributes)
+    ):
         return None
     kind = _KINDS.get(stated.lower()) if type(stated) is str else None
     if kind is Kind.LLM:
@@ -360,16 +365,6 @@ def _kind_of(span: RawSpan) -> Kind | None:
 def _tool_of(span: RawSpan) -> str:
     """Returns the name of the tool that a TOOL span calls."""
     return identifier(span.attributes.get(_TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
-
-
-def _is_ours(span: RawSpan) -> bool:
-    attributes = span.attributes
-    return (
-        span.scope.name.startswith("openinference.")
-        or _INPUT in attributes
-        or _OUTPUT in attributes
-        or any(key.startswith(_LLM_LEAVES) for key in attributes)
-    )
 
 
 def _inferred(span: RawSpan) -> Kind | None:

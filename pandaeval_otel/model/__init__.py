@@ -18,24 +18,6 @@ from pandaeval_otel.model.message import (
 from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
 from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
 
-__all__ = [
-    "NOT_CAPTURED",
-    "Captured",
-    "Kind",
-    "Media",
-    "Message",
-    "OtherPart",
-    "Part",
-    "Reasoning",
-    "Session",
-    "Span",
-    "Text",
-    "ToolCall",
-    "ToolDefinition",
-    "ToolRequest",
-    "ToolResponse",
-    "Trace",
-    "Trigger",
-    "Turn",
-    "Usage",
-]
+__all__ = ["NOT_CAPTURED", "Captured", "Kind", "Media", "Message", "OtherPart", "Part", "Reasoning", "Session"]
+__all__ += ["Span", "Text", "ToolCall", "ToolDefinition", "ToolRequest", "ToolResponse", "Trace", "Trigger", "Turn"]
+__all__ += ["Usage"]

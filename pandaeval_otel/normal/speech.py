@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
@@ -233,30 +232,24 @@ def answered(output: Sequence[Message] | None) -> Said:
         requests = message.tool_requests
         handed = next((request for request in requests if not asks_for_tool(request) and request.name), None)
         if handed is not None:
-            said = Said(_handed_over(handed.arguments))
+            # The answer as a tool's arguments: the only argument, or all of them as JSON.
+            given = handed.arguments
+            if isinstance(given, dict) and len(given) == 1:
+                given = next(iter(given.values()))
+            said = Said(given if given is None or isinstance(given, str) else as_text(given))
         elif not served and any(not request.hosted for request in requests):
             said = Said(pending=True)
         elif requests and all(type(part) in _TOOL_PARTS for part in message.parts):
             return NOTHING  # the provider's tools ran, and what was said of them was not captured
         else:
-            said = _worded(_last_parts(message.parts) if requests else message.parts)
+            parts = message.parts
+            if requests:
+                # What follows the last tool part, where one message holds a whole run in order; else all other parts,
+                # since some instrumentations put the answer first.
+                at = max(at for at, part in enumerate(parts) if type(part) in _TOOL_PARTS)
+                parts = parts[at + 1 :] or tuple([part for part in parts if type(part) not in _TOOL_PARTS])
+            said = _worded(parts)
         if said.text or said.pending or said.media_only or message.hidden:
             return said
         silent = silent or said.text == ""
     return Said("") if silent else NOTHING
-
-
-def _last_parts(parts: Sequence[Part]) -> Sequence[Part]:
-    """Returns the parts after the last tool part, where one message holds a whole run in order; else all other parts,
-    since some instrumentations put the answer first."""
-    at = max(at for at, part in enumerate(parts) if type(part) in _TOOL_PARTS)
-    return parts[at + 1 :] or [part for part in parts if type(part) not in _TOOL_PARTS]
-
-
-def _handed_over(arguments: Any) -> str | None:
-    """Returns the answer that a model gave as a tool's arguments: the only argument, or all of them as JSON."""
-    if isinstance(arguments, dict) and len(arguments) == 1:
-        arguments = next(iter(arguments.values()))
-    if arguments is None or isinstance(arguments, str):
-        return arguments
-    return as_text(arguments)

@@ -142,15 +142,9 @@ class Tree:
 
     def is_below(self, inner: Span, outer: Span) -> bool:
         """Returns whether a span is a descendant of another."""
-        if not self._reach:
-            self._number()
-        (at, _), (begin, end) = self._reach[inner.span_id], self._reach[outer.span_id]
-        return begin < at < end
-
-    def _number(self) -> None:
-        """Numbers the spans from outside to inside: those below a span have the numbers between its own two."""
         reach = self._reach
-        path = [*self.tops, *(self.by_id[key] for key in self._cut)]
+        # Numbers the spans from outside to inside: those below a span have the numbers between its own two.
+        path = [] if reach else [*self.tops, *(self.by_id[key] for key in self._cut)]
         while path:
             span = path.pop()
             if span.span_id in reach:
@@ -158,6 +152,8 @@ class Tree:
             else:
                 reach[span.span_id] = len(reach), 0
                 path += [span, *self.children(span)]
+        (at, _), (begin, end) = reach[inner.span_id], reach[outer.span_id]
+        return begin < at < end
 
     def outer_first(self) -> list[Span]:
         """Returns all spans by depth, then by start time: outer before inner ones, whatever their clocks say."""

@@ -92,19 +92,15 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
         return [_of_calls(group) for group in groups]
     runs = [span for span in inner if span.kind in RUNS and tree.asides(span) == tree.asides(root)]
     if exchange.question == NOTHING:
-        _find_question(exchange, groups[0] if groups else (), runs)
+        for spans, source in ((groups[0] if groups else (), "the first model call"), (runs, "an inner agent")):
+            found = next((said for span in spans if (said := asked(span)) != NOTHING), None)
+            if found is not None:
+                exchange.question = found
+                exchange.notes.append(f"input taken from {source}")
+                break
     if exchange.answer == NOTHING and root.output is None and root.error is None:
         _find_answer(exchange, groups[-1] if groups else (), runs, tree)
     return [exchange]
-
-
-def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
-    for spans, source in ((calls, "the first model call"), (runs, "an inner agent")):
-        found = next((said for span in spans if (said := asked(span)) != NOTHING), None)
-        if found is not None:
-            exchange.question = found
-            exchange.notes.append(f"input taken from {source}")
-            return
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:

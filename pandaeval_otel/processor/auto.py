@@ -29,29 +29,24 @@ def instrument() -> None:
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:
-        _add_processors()
+        # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
+        from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
+
+        tracers = trace.get_tracer_provider()
+        add_span_processor = getattr(tracers, "add_span_processor", None)
+        if add_span_processor is None:
+            kind = type(tracers).__name__
+            raise TypeError(
+                f"{kind} takes no span processors. Install opentelemetry-distro, which configures the SDK, or set "
+                "OTEL_PYTHON_CONFIGURATOR"
+            )
+        explain_default_exporter()
+        add_span_processor(PandaEvalSpanProcessor())
+        add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
+        if add_log_record_processor is not None:
+            add_log_record_processor(PandaEvalLogProcessor())
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, the application is not to blame
         _log.warning("PandaEval is not active: %s", error)
-
-
-def _add_processors() -> None:
-    # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
-    from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
-
-    tracers = trace.get_tracer_provider()
-    add_span_processor = getattr(tracers, "add_span_processor", None)
-    if add_span_processor is None:
-        _log.warning(
-            "PandaEval is not active: %s takes no span processors. Install opentelemetry-distro, which configures the "
-            "SDK, or set OTEL_PYTHON_CONFIGURATOR",
-            type(tracers).__name__,
-        )
-        return
-    explain_default_exporter()
-    add_span_processor(PandaEvalSpanProcessor())
-    add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
-    if add_log_record_processor is not None:
-        add_log_record_processor(PandaEvalLogProcessor())
 
 
 def explain_default_exporter(environ: Mapping[str, str] = os.environ) -> None:
