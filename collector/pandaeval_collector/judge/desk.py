@@ -80,6 +80,10 @@ class AnswerCost:
         self.completion += answer.completion_tokens
         self.cached += answer.cached_tokens
 
+    def saw(self, pack: Pack) -> None:
+        """Notes the record that a judge was shown, or whose verdict was remembered."""
+        self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
+
 
 class FirstCalls:
     """Lets the first of several calls that begin alike go ahead: a provider caches a beginning once it has read it, so
@@ -137,7 +141,7 @@ class Desk:
         ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
         whoever asks again, or has no name, has the model asked again.
         """
-        spent.pack, spent.truncated, spent.suspected = pack.digest, pack.truncated, pack.suspected
+        spent.saw(pack)
         asked_with = f"{self._asked_with(model)} {self._language}"
         facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
         parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]

@@ -104,7 +104,9 @@ class NotAllowedError(UserError):
 def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
     """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
     a limit. Raises :class:`NotAllowedError`."""
-    known = named_models(config)
+    judge = config.judge
+    known = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
+    known.update(each for each in (judge.model, judge.second.model, judge.shadow.model) if each is not None)
     if spec.model is not None and spec.model not in known:
         told = ", ".join(sorted(known)) or "none"
         raise NotAllowedError(
@@ -112,17 +114,9 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
             f"there, such as judge.parameters: {{{spec.model}: {{}}}}"
         )
     asking = _asking(config, spec)
-    capped = (spec.budget_usd, config.judge.daily_usd, config.judge.daily_tokens) != (None, None, None)
+    capped = (spec.budget_usd, judge.daily_usd, judge.daily_tokens) != (None, None, None)
     if asking and not (dry or capped):
         raise NotAllowedError(_asks(asking, spec, "give a budget (--budget USD; budget_usd), or set judge.daily_usd"))
-
-
-def named_models(config: Config) -> frozenset[str]:
-    """Returns every model that a configuration names, for any purpose."""
-    judge = config.judge
-    single = (judge.model, judge.second.model, judge.shadow.model)
-    named = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
-    return frozenset(named.union(each for each in single if each is not None))
 
 
 def judged(config: Config, spec: RunSpec) -> bool:

@@ -59,10 +59,8 @@ class Evaluator:
         self.embedder = embedder
         self.settings = settings or EvaluatorSettings()
         judge = self.settings.judge
-        running = running_metrics(registry(self.settings.modules), self.settings.enabled)
-        self.silent = running.silent
-        """Keys of the metrics whose results are for session metrics alone."""
-        wanted = running.metrics
+        wanted, self.silent = running_metrics(registry(self.settings.modules), self.settings.enabled)
+        """``silent``: keys of the metrics whose results are for session metrics alone."""
         metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
         self._order = {metric.name: place for place, metric in enumerate(wanted)}
         self._preparation = Preparation(self.settings, embedder, metrics)
@@ -79,6 +77,8 @@ class Evaluator:
         self._coded: list[TurnMetric] = [m for m in wanted if m.level == "turn" and m.by_code is not None]
         """Judged metrics that code can score, also those without a judge."""
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
+        self.explaining = frozenset(metric.name for metric in self._explaining)
+        """The names of the metrics that explain failures."""
         alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
         self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
         shared = self.settings.shares_sessions
@@ -90,6 +90,8 @@ class Evaluator:
         """The metrics that read other traces of the session, and which: those that compare answers first, those that
         read later traces last."""
         self._unsettled: list[TraceMetric] = [m for m in self._trace if shared and m.unsettled is not None]
+        self.read_again = frozenset(metric.name for metric in self._unsettled)
+        """The names of the metrics that use what the earlier traces of a session held."""
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
         self._learned = {m.level: m for m in inline if m.learned}
         self._models = LearnedModels(self.settings.learned)
@@ -241,16 +243,6 @@ class Evaluator:
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
         return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
-
-    @property
-    def explaining(self) -> frozenset[str]:
-        """The names of the metrics that explain failures."""
-        return frozenset(metric.name for metric in self._explaining)
-
-    @property
-    def read_again(self) -> frozenset[str]:
-        """The names of the metrics that use what the earlier traces of a session held."""
-        return frozenset(metric.name for metric in self._unsettled)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""

@@ -100,6 +100,8 @@ class Judged:
     def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
         self._judge, self._preparation = preparation.settings.judge, preparation
         self._metrics = [metric for metric in metrics if metric.level == "trace"]
+        self.keys = sorted(metric.key for metric in self._metrics)
+        """The keys of the trace metrics that a judge is asked for, sorted."""
         self._of_turns = [metric for metric in metrics if metric.level == "turn"]
         self._of_sessions = [metric for metric in metrics if metric.level == "session"]
 
@@ -107,11 +109,6 @@ class Judged:
     def _settings(self) -> JudgeSettings:
         assert self._judge is not None, "there is no question without a judge"
         return self._judge
-
-    @property
-    def keys(self) -> list[str]:
-        """The keys of the trace metrics that a judge is asked for, sorted."""
-        return sorted(metric.key for metric in self._metrics)
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""

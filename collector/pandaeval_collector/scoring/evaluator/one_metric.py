@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import Unit, keep_little
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
@@ -21,26 +21,21 @@ from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
 
-class Running(NamedTuple):
-    """The metrics that run, in the order of the registry; ``silent``: keys of those that run for session metrics only,
-    whose results are neither shown nor exported."""
-
-    metrics: tuple[Metric[Any, Any], ...]
-    silent: frozenset[str]
-
-
-def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None) -> Running:
-    """Finds the metrics to run. ``enabled``: keys of metrics of the ``registry``; ``None``: all. Judged metrics run
-    only if they are enabled: they cost money."""
+def running_metrics(
+    registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None
+) -> tuple[tuple[Metric[Any, Any], ...], frozenset[str]]:
+    """Returns the metrics to run, in the order of the registry, and the keys of those that run for session metrics
+    only, whose results are neither shown nor exported. ``enabled``: keys of metrics of the ``registry``; ``None``: all.
+    Judged metrics run only if they are enabled: they cost money."""
     if enabled is None:
-        return Running(tuple(registry.values()), frozenset())
+        return tuple(registry.values()), frozenset()
     read = {name for key, metric in registry.items() if key in enabled for name in metric.signals}
     silent = frozenset(
         key
         for key, metric in registry.items()
         if metric.level == "trace" and metric.kind != "llm" and metric.name in read and key not in enabled
     )
-    return Running(tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent)
+    return tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent
 
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:

@@ -68,22 +68,22 @@ def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: P
 
 def test_what_costs_money_runs_only_where_it_is_enabled() -> None:
     metrics = registry()
-    alone = running_metrics(metrics, {"session.agent_reliability"})
-    assert {"trace.response", "trace.coherence", "trace.tool_loop"} <= alone.silent
-    assert not [metric.key for metric in alone.metrics if metric.kind == "llm"]
-    asked = running_metrics(metrics, {"session.agent_reliability", "trace.confidence"})
-    assert [metric.key for metric in asked.metrics if metric.kind == "llm"] == ["trace.confidence"]
-    assert "trace.confidence" not in asked.silent
+    alone, hushed = running_metrics(metrics, {"session.agent_reliability"})
+    assert {"trace.response", "trace.coherence", "trace.tool_loop"} <= hushed
+    assert not [metric.key for metric in alone if metric.kind == "llm"]
+    asked, silent = running_metrics(metrics, {"session.agent_reliability", "trace.confidence"})
+    assert [metric.key for metric in asked if metric.kind == "llm"] == ["trace.confidence"]
+    assert "trace.confidence" not in silent
     settings = EvaluatorSettings({"session.agent_reliability"}, judge=JudgeSettings("m"))
     assert Evaluator(WordEmbedder(), settings).judged(trace())[1] == []
 
 
 def test_without_a_session_metric_nothing_runs_but_what_is_enabled() -> None:
     metrics = registry()
-    assert running_metrics(metrics, {"trace.coherence"}).silent == frozenset()
-    assert [metric.key for metric in running_metrics(metrics, {"trace.coherence"}).metrics] == ["trace.coherence"]
-    assert running_metrics(metrics, None).silent == frozenset()
-    assert len(running_metrics(metrics, None).metrics) == len(metrics)
+    assert running_metrics(metrics, {"trace.coherence"})[1] == frozenset()
+    assert [metric.key for metric in running_metrics(metrics, {"trace.coherence"})[0]] == ["trace.coherence"]
+    assert running_metrics(metrics, None)[1] == frozenset()
+    assert len(running_metrics(metrics, None)[0]) == len(metrics)
 
 
 def test_by_the_configuration_too() -> None:
