@@ -161,7 +161,7 @@ def _given(arguments: object) -> str | None:
 
 
 _WRITING = lazily(
-    r"(?:^|[;&|\n({\"'`]|\b(?:sudo|xargs|then|do|exec)\b)\s*(?:\w+=\S+\s+)*(?:"
+    r"(?:^|[;&|\n({\"'`]|\b(?:sudo|xargs|then|do|exec)\b)[^\S\n]*+(?:\w++=\S++[^\S\n]++)*+(?:"
     r"(?:rm|rmdir|mv|cp|mkdir|touch|tee|dd|chmod|chown|ln|kill|pkill|patch|truncate|install|crontab|unzip|useradd)\s"
     r"|git\s+(?:-\S+\s+)*(?:add|commit|push|pull|merge|rebase|reset|restore|checkout|switch|apply|rm|mv|stash|clone|"
     r"init|cherry-pick|revert)\b"
