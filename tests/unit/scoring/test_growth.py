@@ -44,7 +44,7 @@ def test_four_times_the_trace_takes_about_four_times_as_long(name: str) -> None:
     cpu("distinct", 3)  # loads what is loaded at first use
     for smaller, larger in pairwise(SIZES):
         if cpu(name, larger) > MOST_SECONDS:
-            # Caches that are full at one size may make a step; what grows faster than it should does so from there, too.
+            # A full cache may make a step; what grows faster than it should does so from there on, too.
             assert _ratio(name, smaller, larger) <= MOST_RATIO or _ratio(name, larger, 4 * larger) <= MOST_RATIO
             return
 
