@@ -118,8 +118,8 @@ class Peer:
         in_turn: bool = False,
         on_hang: Callable[[], None] = lambda: None,
     ) -> None:
-        """``relay`` is called before each answer is sent. ``in_turn``: the other end is at one request at a time, in
-        their order. ``on_hang`` is called when the patience with a request is at its end."""
+        """``relay`` is called before each answer and each notice. ``in_turn``: the other end is at one request at a
+        time, in their order. ``on_hang`` is called when the patience with a request is at its end."""
         self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
         self._in_turn, self._on_hang = in_turn, on_hang
         self._numbers = itertools.count(1)
@@ -166,6 +166,7 @@ class Peer:
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Sends the other end a notice."""
+        self._relay()  # what was raised for an answer that nobody waited for
         self._write("tell", name, arguments)
 
     def take(self, message: Any) -> None:
