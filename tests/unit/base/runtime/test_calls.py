@@ -27,6 +27,7 @@ _TOGETHER = """
 import asyncio, sys, time
 from pandaeval_collector.base.runtime.calls import JsonCodec, PICKLED
 from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_otel.base.component_errors import ERRORS
 
 async def opened(setup, peer):
     if setup == "refuses":
@@ -42,6 +43,7 @@ async def opened(setup, peer):
         try:
             await asyncio.Future()
         finally:
+            ERRORS.note("metric", "moody of a request", ValueError("nobody waits for it"))
             peer.tell("left")
 
     async def hangs(piece):
@@ -180,6 +182,7 @@ async def test_who_leaves_ends_his_request_there_too(made: Made) -> None:
         asking.cancel()
         await until(lambda: left == ["left"])
         assert calls.busy == 0
+        assert ERRORS.counts()["metric", "moody of a request"] == 1, "a notice takes along what was raised before it"
 
 
 async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(made: Made) -> None:
