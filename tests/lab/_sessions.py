@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector")]
 
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before, pack  # noqa: E402
+from pandaeval_lab.replay.files import Request  # noqa: E402
 from pandaeval_otel.model import Trace, Trigger  # noqa: E402
 from pandaeval_otel.normal.evidence import gather  # noqa: E402
 from pandaeval_otel.normal.trace import Closing, build_trace  # noqa: E402
@@ -37,21 +38,31 @@ def is_even(name: str) -> bool:
 def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[str, bool | None, list[Trace]]]:
     """Yields the id of each session (of a trace without one: the trace's), whether its label says that it went well,
     and its traces in order."""
-    good = _labels(DATA / name)
-    lines: dict[str, list[str]] = defaultdict(list)
+    good = success(name)
+    lines: dict[str, list[Request]] = defaultdict(list)
+    for session, request in _requests(name, half):
+        lines[session].append(request)
+    for session in sorted(lines)[:limit]:
+        chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+        for request in lines[session]:
+            for fragment in split_traces(request.data).fragments:
+                chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+        built = [build_trace(gather(each), Closing(Trigger.FILE)) for each in chunks.values()]
+        yield session, good.get(session), sorted((each for each in built if each), key=lambda trace: trace.start_ns)
+
+
+def requests(name: str, half: str) -> Iterator[Request]:
+    """Yields the export requests of the sessions of a half."""
+    for _, request in _requests(name, half):
+        yield request
+
+
+def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:
     with lzma.open(DATA / name / "traces.jsonl.xz", "rt", encoding="utf-8") as file:
         for line in file:
             found = _SESSION.search(line) or _TRACE.search(line)
             if found is not None and half in ("all", "even" if is_even(found[1]) else "odd"):
-                lines[found[1]].append(line)
-    for session in sorted(lines)[:limit]:
-        chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
-        for line in lines[session]:
-            data = traces_from_json(decode_json(line.encode())).SerializeToString()
-            for fragment in split_traces(data).fragments:
-                chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
-        built = [build_trace(gather(each), Closing(Trigger.FILE)) for each in chunks.values()]
-        yield session, good.get(session), sorted((each for each in built if each), key=lambda trace: trace.start_ns)
+                yield found[1], Request(False, traces_from_json(decode_json(line.encode())).SerializeToString())
 
 
 def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
@@ -64,9 +75,10 @@ def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
         responses.update(trace.responses)
 
 
-def _labels(folder: Path) -> dict[str, bool]:
+def success(name: str) -> dict[str, bool]:
+    """Returns by session (else trace) whether its label says that it went well; empty for a set without such labels."""
     found: dict[str, bool] = {}
-    with lzma.open(folder / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
+    with lzma.open(DATA / name / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
             if row["name"] in _GOOD:

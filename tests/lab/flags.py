@@ -1,100 +1,203 @@
-"""Values that ``grounding`` flags in labelled runs, drawn with a seed, each with what the agent had, to be read.
+"""Flags of our metrics on labelled sets, drawn with a seed and shown with their evidence: people count the true ones.
 
-    python tests/lab/flags.py SET [--half even|odd|all] [--draw 20] [--seed 1] [--suspects] [--limit SESSIONS]
+    python tests/lab/flags.py [SET ...] --metric trace.grounding [--metric …] --seed 7 --count 40 --out FOLDER
+    python tests/lab/flags.py --verdicts FILE --folder FOLDER/trace.grounding --reader NAME
+    python tests/lab/flags.py --table
+    python tests/lab/flags.py --write-docs
 
-Prints how many good sessions fail first. ``--half``: of the sessions, by the hash of their ids; rules are made on the
-even half and measured on the odd one. ``--suspects`` draws from what is only listed.
+A flag is a result that fails, and of ``trace.grounding`` one of the values that it names; ``trace.grounding.suspect``
+are values that are listed and fail nothing. They are drawn evenly over the sets (all, if none is named), one of each
+session before a second of any, from the odd half, which is held back: rules are made on the even one (``--half``). What
+two runs say alike but for digits is drawn once, unless they are of two sessions. Of each metric the folder has
+``NNN.txt`` to be read, without any label of the set, ``records/NNN.txt`` with the whole session, and ``index.jsonl``.
+How many good sessions have flags is printed, too.
+
+Verdicts are JSON lines ``{"flag": "NNN", "verdict": "true|general_knowledge|wrong", "cause": "a few words"}``. They go
+to the ledger beside this file, which holds no text of the sets; ``--write-docs`` makes the table in docs/metrics.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import random
 import re
-import time
-from collections import Counter
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import sys  # isort: skip
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
-
-from lab._sessions import HALVES, SETS, sessions, with_before  # noqa: E402
-from pandaeval_collector.base.score import Score, Unscored  # noqa: E402
-from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.scoring.metrics.trace.grounding import METRIC  # noqa: E402
+from lab._evidence import QUESTIONS, Evidence  # noqa: E402
+from lab._sessions import HALVES, SETS, requests, success  # noqa: E402
+from pandaeval_collector.base.result import Result  # noqa: E402
+from pandaeval_collector.base.score import Score  # noqa: E402
+from pandaeval_collector.pipeline.line.decision import Conclusion  # noqa: E402
+from pandaeval_collector.runs.replay import replay  # noqa: E402
+from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_lab.replay.files import Request  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
+from support.flag_counts import LEDGER, record, recorded, table  # noqa: E402
 
-_ROOM = 700
-_DIGITS = re.compile(r"\d[\d.,:/-]*")
-
-
-def context(earlier: Any) -> TraceContext:
-    """What the metric is given besides the trace."""
-    return TraceContext(Texts({}, (), "none", None), METRIC.threshold or 0.0, before=earlier)
+SUSPECT = ".suspect"
+Flag = tuple[str, Evidence]
+"""The id of a flag, and what is read of it."""
+_LATER = 3
 
 
-def fails(found: Any) -> bool:
-    """Returns whether a finding fails the run."""
-    return isinstance(found, Score) and (found.failed or found.value < (METRIC.threshold or 0.0))
+def flags(name: str, asked: Iterator[Request], metrics: Sequence[str], seed: int) -> dict[str, list[Flag]]:
+    """The flags of a set by metric, in the order in which they are drawn; prints how many sessions have some. The
+    results are those of ``pandaeval evaluate``, the last of each trace."""
+    from lab.bench._labelled_runs import default_evaluator
+
+    traces: dict[str, Trace] = {}
+    results: dict[tuple[str, str], Result] = {}
+
+    def take(decision: Conclusion) -> None:
+        traces.update((trace.trace_id, trace) for trace in decision.traces)
+
+    with TraceFiles() as run:
+        run.add_all(asked)
+        for result in replay(run, default_evaluator(), on_decided=take):
+            if result.unit.level == "trace":
+                results[result.metric, result.unit.trace_id] = result
+    sessions: dict[str, list[Trace]] = defaultdict(list)
+    for trace in sorted(traces.values(), key=lambda trace: (trace.start_ns, trace.trace_id)):
+        sessions[trace.session_id or trace.trace_id].append(trace)
+    drawn = {metric: _drawn(name, metric, sessions, results, seed) for metric in metrics}
+    good = success(name) if name in SETS else {}
+    for metric, found in drawn.items():
+        failing = {flag.result.unit.session_id or flag.result.unit.trace_id for _, flag in found}
+        rows = [(session in failing, good.get(session)) for session in sessions]
+        of_good = f"{rows.count((True, True))} of {sum(label is True for _, label in rows)} good sessions"
+        print(
+            f"{name} {metric}: {len(found)} flags in {len(failing)} of {len(sessions)} sessions, {of_good}", flush=True
+        )
+    return drawn
 
 
-def shown(session: str, good: bool | None, trace: Trace, entry: dict[str, Any], earlier: Any) -> str:
-    """A flag as people read it: the value, its text, and what the trace and its session held."""
-    lines = [f"=== {entry['value']!r} ({entry['kind']}) session {session} good={good} trace {trace.trace_id}"]
-    lines += [
-        f"    text: {entry['text']}",
-        *(f"    {key}: {entry[key]}" for key in ("argument", "but") if key in entry),
-    ]
-    lines += [f"  user: {turn.user!s:.{_ROOM}}" for turn in trace.turns]
-    lines += [f"  call {call.name}({call.arguments!s:.300}) -> {call.result!s:.{_ROOM}}" for call in trace.tool_calls]
-    lines += [f"  answer: {trace.output!s:.1500}"]
-    held = [str(value) for _, value in earlier.found] if earlier is not None else []
-    held += [str(message) for span in trace.spans for message in span.input or ()]
-    held += [span.system or "" for span in trace.spans if isinstance(span.system, str)]
-    for digits in dict.fromkeys(_DIGITS.findall(entry["value"])):
-        places = [(text, at) for text in dict.fromkeys(held) if (at := text.find(digits)) >= 0]
-        lines += [f"  {digits} stands in: …{text[max(0, at - 60) : at + 60]!r}…" for text, at in places[:3]]
-    return "\n".join(lines)
+def _drawn(
+    name: str, metric: str, sessions: dict[str, list[Trace]], results: dict[tuple[str, str], Result], seed: int
+) -> list[Flag]:
+    """The flags of one metric: the first of each session in the order of chance, then the second, and so on."""
+    bare, key = metric.removesuffix(SUSPECT), "suspect" if metric.endswith(SUSPECT) else "not_grounded"
+    version = registry()[bare].version
+    rounds: dict[int, list[Flag]] = defaultdict(list)
+    for session in sorted(sessions):
+        chance = random.Random(f"{seed} {metric} {session}")
+        found = []
+        for place, trace in enumerate(sessions[session]):
+            result = results.get((bare.partition(".")[2], trace.trace_id))
+            if result is None or not isinstance(result.finding, Score):
+                continue
+            entry = None
+            if bare == "trace.grounding":
+                entries = result.finding.metadata.get(key, ())
+                entry = chance.choice(entries) if entries and (result.success is False or key == "suspect") else None
+                if entry is None:
+                    continue
+            elif result.success is not False:
+                continue
+            around = sessions[session][: place + 1 + _LATER]
+            what = f"{metric} {version} {trace.trace_id} {entry['value'] if entry else ''}"
+            of_flag = hashlib.sha256(what.encode()).hexdigest()[:16]
+            found.append((of_flag, Evidence(metric, version, result, entry, around, place)))
+        chance.shuffle(found)
+        for number, flag in enumerate(found):
+            rounds[number].append(flag)
+    ordered = []
+    for number in sorted(rounds):
+        random.Random(f"{seed} {name} {metric} {number}").shuffle(rounds[number])
+        ordered += rounds[number]
+    return ordered
+
+
+def draw(
+    sets: Sequence[str],
+    half: str,
+    metrics: Sequence[str],
+    seed: int,
+    count: int,
+    out: Path,
+    source: Callable[[str, str], Iterator[Request]] = requests,
+) -> dict[str, Counter[str]]:
+    """Writes the drawn flags; returns how many of each metric come from which set. What two sets hold of one session is
+    drawn once."""
+    by_set = {}
+    for name in sets:
+        by_set[name] = flags(name, source(name, half), metrics, seed)
+    drawn: dict[str, Counter[str]] = {}
+    for metric in metrics:
+        columns = [[(name, *flag) for flag in by_set[name][metric]] for name in sets]
+        chosen: dict[tuple[str, str], tuple[str, str, Evidence]] = {}
+        for row in zip_longest(*columns):
+            for flag in filter(None, row):
+                chosen.setdefault(_alike(flag[2]), flag)
+        _write(out / metric, [*chosen.values()][:count], seed)
+        drawn[metric] = Counter(name for name, *_ in [*chosen.values()][:count])
+    return drawn
+
+
+def _alike(flag: Evidence) -> tuple[str, str]:
+    """What two flags share of which one is enough: of one session, the words; without sessions, all but the digits."""
+    trace = flag.traces[flag.place]
+    words = str(flag.entry["text"] if flag.entry else trace.output or flag.result.finding.reason)
+    return (trace.session_id, words) if trace.session_id else ("", re.sub(r"\d+", "0", words))
+
+
+def _write(folder: Path, chosen: Sequence[tuple[str, str, Evidence]], seed: int) -> None:
+    (folder / "records").mkdir(parents=True, exist_ok=True)
+    chosen = random.Random(seed).sample(chosen, len(chosen))
+    index = []
+    for place, (name, of_flag, evidence) in enumerate(chosen, 1):
+        number = f"{place:03d}"
+        index.append(
+            {"number": number, "flag": of_flag, "metric": evidence.metric, "version": evidence.version, "set": name}
+        )
+        (folder / f"{number}.txt").write_text(f"flag {number}\n{evidence.page()}", encoding="utf-8")
+        (folder / "records" / f"{number}.txt").write_text(evidence.record(), encoding="utf-8")
+    (folder / "index.jsonl").write_text("".join(json.dumps(each) + "\n" for each in index), encoding="utf-8")
+
+
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("set", choices=SETS)
-    parser.add_argument("--half", choices=HALVES, default="even")
-    parser.add_argument("--draw", type=int, default=20, help="flags that are shown")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--suspects", action="store_true", help="draw from what is only listed")
-    parser.add_argument("--limit", type=int, help="sessions that are read at most")
+    parser.add_argument("sets", nargs="*", metavar="SET", help=", ".join(SETS))
+    parser.add_argument("--metric", action="append", choices=[*QUESTIONS], help="may be repeated; if not given, all")
+    parser.add_argument("--half", choices=HALVES, default="odd")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--count", type=int, default=40, help="flags of each metric")
+    parser.add_argument("--out", type=Path, default=Path("flags"), help="folder of the drawn flags")
+    parser.add_argument("--verdicts", type=Path, help="what people read in a folder of flags, JSON lines")
+    parser.add_argument("--folder", type=Path, help="of --verdicts: the folder; if not given, that of the file")
+    parser.add_argument("--reader", default="reader 1", help="of --verdicts: who read")
+    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--table", action="store_true", help="print what the ledger counts")
+    parser.add_argument("--write-docs", action="store_true", help="write it into docs/metrics.md")
     asked = parser.parse_args()
-    flags: list[str] = []
-    count: Counter[str] = Counter()
-    failing: Counter[bool | None] = Counter()
-    of: Counter[bool | None] = Counter()
-    took = 0.0
-    for session, good, traces in sessions(asked.set, asked.half, asked.limit):
-        failed = False
-        for trace, earlier in with_before(traces):
-            began = time.thread_time()
-            found = METRIC.evaluate(trace, context(earlier))
-            took += time.thread_time() - began
-            count["traces"] += 1
-            count["scored"] += isinstance(found, Score)
-            count["unscored"] += isinstance(found, Unscored)
-            if fails(found):
-                failed = True
-                count["failed"] += 1
-            if isinstance(found, Score):
-                entries = found.metadata.get("suspect" if asked.suspects else "not_grounded", [])
-                if asked.suspects or fails(found):
-                    flags += [shown(session, good, trace, entry, earlier) for entry in entries]
-        of[good] += 1
-        failing[good] += failed
-    print(dict(count), f"{1000 * took / max(1, count['traces']):.2f} ms a trace")
-    print({f"good={good}": f"{failing[good]} of {of[good]} sessions fail" for good in of}, f"{len(flags)} flags")
-    random.Random(asked.seed).shuffle(flags)
-    print("\n".join(flags[: asked.draw]))
+    if asked.verdicts is not None:
+        index = _lines((asked.folder or asked.verdicts.parent) / "index.jsonl")
+        taken, missing = record(_lines(asked.verdicts), index, asked.reader, asked.ledger)
+        print(f"{taken} verdicts taken, {missing} flags without one")
+    if asked.table:
+        print(table(recorded(asked.ledger)))
+    if asked.write_docs:
+        from support.metrics_page import PAGE, reference_page
+
+        PAGE.write_text(reference_page(), encoding="utf-8")
+    if asked.verdicts is None and not asked.table and not asked.write_docs:
+        drawn = draw(asked.sets or SETS, asked.half, asked.metric or [*QUESTIONS], asked.seed, asked.count, asked.out)
+        for metric, count in drawn.items():
+            print(f"{metric}: {count.total()} {dict(count)}")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
 
 from lab._sessions import HALVES, SETS, sessions, with_before  # noqa: E402
-from lab.flags import context, fails  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
+from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC  # noqa: E402
 from pandaeval_otel.model import Message, Text, Trace  # noqa: E402
 
@@ -34,6 +35,16 @@ _KINDS = {
         r"(?<![\w$%/=.+`-])(?:#\w{0,3}\d{4,}|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{6,10}|[A-Za-z]{2,}[A-Za-z_-]*[_-]?\d{3,})(?![\w.-])"
     ),
 }
+
+
+def context(earlier: Any) -> TraceContext:
+    """What the metric is given besides the trace."""
+    return TraceContext(Texts({}, (), "none", None), METRIC.threshold or 0.0, before=earlier)
+
+
+def fails(found: Any) -> bool:
+    """Returns whether a finding fails the run."""
+    return isinstance(found, Score) and (found.failed or found.value < (METRIC.threshold or 0.0))
 
 
 def made_up(kind: str, value: str, draw: random.Random) -> str:

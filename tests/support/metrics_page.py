@@ -14,6 +14,7 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cli.metrics import description, whys
+from support.flag_counts import recorded, table
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 _LEVELS = {
@@ -62,7 +63,7 @@ def reference_page() -> str:
     benchmarks = files("pandaeval_collector.scoring.metrics")
     kept = {name: benchmarks.joinpath(f"{name}.md").read_text(encoding="utf-8").strip() for name in _KEPT}
     page = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
-    return page.format(metrics="\n".join(parts), **kept)
+    return page.format(metrics="\n".join(parts), flags=table(recorded()), **kept)
 
 
 def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:

@@ -1,0 +1,192 @@
+"""Flags are drawn with a seed and without labels, and verdicts on them are counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.flags import draw, main
+from pandaeval_lab.replay.files import Request
+from pandaeval_otel.wire.otlp_json import traces_from_json
+from support.flag_counts import LEDGER, VERDICTS, record, recorded, table
+
+SECRET = "label-of-the-set"
+
+
+def attribute(key: str, value: object) -> dict[str, object]:
+    return {"key": key, "value": {"stringValue": value if isinstance(value, str) else json.dumps(value)}}
+
+
+def message(role: str, text: str) -> dict[str, object]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+def run(number: int, answer: str, session: str) -> Request:
+    """A desk looks up an order, and answers; the resource holds what nobody may see."""
+    asked = message("user", "Where is my order W4821 and what did I pay for it?")
+    spans = [
+        ("invoke_agent", "", None, [message("assistant", answer)], []),
+        ("execute_tool", "1", None, None, [("gen_ai.tool.name", "get_order"), ("gen_ai.tool.call.id", "c1")]),
+    ]
+    spans[1][4].extend(
+        [
+            ("gen_ai.tool.call.arguments", '{"order_id": "W4821"}'),
+            ("gen_ai.tool.call.result", '{"order_id": "W4821", "total": "$54.04", "shipped": "2025-03-02"}'),
+        ]
+    )
+    rows = [
+        {
+            "traceId": f"{number:032x}",
+            "spanId": f"{number:015x}{place}",
+            "parentSpanId": f"{number:015x}0" if parent else "",
+            "name": operation,
+            "startTimeUnixNano": str(10**18 + number * 10**9 + place),
+            "endTimeUnixNano": str(10**18 + number * 10**9 + 10 - place),
+            "attributes": [
+                attribute("gen_ai.operation.name", operation),
+                attribute("gen_ai.conversation.id", session),
+                *(
+                    [attribute("gen_ai.input.messages", [asked]), attribute("gen_ai.output.messages", out)]
+                    if out
+                    else []
+                ),
+                *(attribute(key, value) for key, value in more),
+            ],
+        }
+        for place, (operation, parent, _, out, more) in enumerate(spans)
+    ]
+    resource = {"attributes": [attribute("service.name", "desk"), attribute("label", SECRET)]}
+    data = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "own"}, "spans": rows}]}]}
+    return Request(False, traces_from_json(data).SerializeToString())
+
+
+RIGHT = "Your order W4821 was shipped on 2025-03-02 and you paid $54.04 for it."
+WRONG = "Your order W4821 was shipped on 2025-03-02 and you paid ${}.17 for it."
+
+
+def source(name: str, half: str) -> Iterator[Request]:
+    assert half == "odd"
+    start = 100 if name == "first" else 200
+    for number in range(start, start + 6):
+        answer = WRONG.format(900 + number) if number % 2 else RIGHT
+        yield run(number, answer, f"session {number // 4 * 4 if name == 'first' else number}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("flags")
+    draw(["first", "second"], "odd", ["trace.grounding"], 7, 4, out, source)
+    return out / "trace.grounding"
+
+
+def index(folder: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
+
+
+class TestDraw:
+    def test_as_many_as_asked_evenly_over_the_sets(self, folder: Path) -> None:
+        assert sorted(each["set"] for each in index(folder)) == ["first", "first", "second", "second"]
+        assert [path.name for path in sorted(folder.glob("*.txt"))] == [f"00{n}.txt" for n in range(1, 5)]
+
+    def test_a_page_has_the_value_and_what_could_refute_it(self, folder: Path) -> None:
+        for path in folder.glob("*.txt"):
+            page = path.read_text()
+            assert re.search(r"THE FLAGGED VALUE: '\$1?\d{3}\.17'", page)
+            assert 'get_order({"order_id": "W4821"})' in page
+            assert '"total": "$54.04"' in page
+            assert len(page) < 12_000
+
+    def test_nothing_shows_a_label(self, folder: Path) -> None:
+        assert not [path for path in folder.rglob("*.*") if SECRET in path.read_text()]
+
+    def test_the_same_seed_draws_the_same(self, folder: Path, tmp_path: Path) -> None:
+        draw(["first", "second"], "odd", ["trace.grounding"], 7, 4, tmp_path, source)
+        assert index(tmp_path / "trace.grounding") == index(folder)
+
+    def test_of_a_session_there_is_one_flag_before_a_second(self, tmp_path: Path) -> None:
+        draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
+        records = [path.read_text() for path in (tmp_path / "trace.grounding/records").glob("*.txt")]
+        assert len({("1001.17" in each, "1005.17" in each) for each in records}) == 2
+
+
+INDEX = [
+    {"number": f"{n:03d}", "flag": f"id{n}", "metric": "trace.grounding", "version": v, "set": "first"}
+    for n, v in ((1, "10"), (2, "10"), (3, "10"), (4, "9"))
+]
+
+
+class TestLedger:
+    def test_it_holds_ids_verdicts_and_causes(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "ledger.jsonl"
+        rows = [{"flag": "001", "verdict": "true"}, {"flag": "2.txt", "verdict": "wrong", "cause": "sum of two fares"}]
+        assert record(rows, INDEX, "reader 1", ledger) == (2, 2)
+        assert recorded(ledger)[1] == {
+            "flag": "id2",
+            "metric": "trace.grounding",
+            "version": "10",
+            "set": "first",
+            "verdict": "wrong",
+            "cause": "sum of two fares",
+            "reader": "reader 1",
+        }
+
+    def test_a_reader_may_think_again(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "ledger.jsonl"
+        record([{"flag": "001", "verdict": "true"}], INDEX, "reader 1", ledger)
+        record([{"flag": "001", "verdict": "wrong", "cause": "no claim"}], INDEX, "reader 1", ledger)
+        assert [line["verdict"] for line in recorded(ledger)] == ["wrong"]
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"flag": "077", "verdict": "true"},
+            {"flag": "001", "verdict": "perhaps"},
+            {"flag": "001", "verdict": "wrong"},
+        ],
+    )
+    def test_what_cannot_be_counted_is_refused_and_nothing_written(self, tmp_path: Path, row: dict[str, str]) -> None:
+        ledger = tmp_path / "ledger.jsonl"
+        with pytest.raises(ValueError, match="flag"):
+            record([{"flag": "002", "verdict": "true"}, row], INDEX, "reader 1", ledger)
+        assert not ledger.exists()
+
+    def test_the_table_counts_by_metric_and_version(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "ledger.jsonl"
+        rows = [
+            {"flag": "001", "verdict": "true"},
+            {"flag": "002", "verdict": "wrong", "cause": "no claim"},
+            {"flag": "003", "verdict": "wrong", "cause": "no claim"},
+            {"flag": "004", "verdict": "general_knowledge", "cause": "a capital"},
+        ]
+        record(rows, INDEX, "reader 1", ledger)
+        new, old = table(recorded(ledger)).splitlines()[2:]
+        assert new == "| `trace.grounding` | 10 | 3 (first 3) | 0.33 [0.06, 0.79] | 0 | 2 | no claim (2) |"
+        assert old == "| `trace.grounding` | 9 | 1 (first 1) | 0.00 [0.00, 0.79] | 1 | 0 | a capital |"
+
+    def test_of_several_readers_most_decide_and_doubt_is_not_true(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "ledger.jsonl"
+        record([{"flag": "001", "verdict": "true"}], INDEX, "reader 1", ledger)
+        record([{"flag": "001", "verdict": "wrong", "cause": "no claim"}], INDEX, "reader 2", ledger)
+        assert "| 1 (first 1) | 0.00 [" in table(recorded(ledger))
+        record([{"flag": "001", "verdict": "true"}], INDEX, "reader 3", ledger)
+        assert "| 1 (first 1) | 1.00 [" in table(recorded(ledger))
+
+    def test_the_command_takes_a_file_beside_the_index(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (folder / "verdicts.jsonl").write_text('{"flag": "001", "verdict": "true", "cause": ""}\n')
+        ledger = tmp_path / "ledger.jsonl"
+        arguments = ["flags.py", "--verdicts", str(folder / "verdicts.jsonl"), "--ledger", str(ledger), "--table"]
+        monkeypatch.setattr("sys.argv", arguments)
+        main()
+        assert capsys.readouterr().out.startswith("1 verdicts taken, 3 flags without one\n| metric |")
+
+    def test_the_committed_ledger_holds_no_more_than_it_may(self) -> None:
+        for line in recorded(LEDGER):
+            assert list(line) == ["flag", "metric", "version", "set", "verdict", "cause", "reader"]
+            assert line["verdict"] in VERDICTS
+            assert len(line["cause"]) <= 100
