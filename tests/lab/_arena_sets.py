@@ -33,13 +33,20 @@ _KEPT = ("telemetry.sdk.language",)
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A run with its truth. ``kind``: by which confusions are counted, such as the domain; ``pair``: of which pair it
-    is a side; ``steps``: ids of the spans that people name as wrong."""
+    is a side; ``steps``: ids of the spans that people name as wrong; ``case``: what several runs have in common where
+    runs have no session: such runs are in one half, and one of them is drawn."""
 
     id: str
     truth: bool
     kind: str = ""
     pair: str = ""
     steps: tuple[str, ...] = ()
+    case: str = ""
+
+    @property
+    def is_dev(self) -> bool:
+        """Whether it is of the half that questions are made on, as :mod:`lab._sessions` cuts it."""
+        return is_even(self.case or self.id)
 
 
 def opaque(name: str) -> str:
@@ -66,7 +73,9 @@ def units(name: str, rows: Iterable[dict[str, Any]]) -> list[Unit]:
         steps = wrong[unit]
         root = next((step["value"] for step in steps if step["root_cause"]), "")
         about = str(row[kind]) if kind else root or shapes.get(unit, "")
-        made.append(Unit(unit, bool(row["value"]), about, pair, tuple(step["span_id"] for step in steps)))
+        made.append(
+            Unit(unit, bool(row["value"]), about, pair, tuple(step["span_id"] for step in steps), row.get("item", ""))
+        )
     return made
 
 
@@ -81,7 +90,7 @@ def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
     one kind is rare. Of pairs both sides are drawn, and only where both are of the half: what is tuned on one side
     may not be measured on the other. The draw of a larger ``count`` holds that of a smaller one."""
     chance = random.Random(seed)
-    mine = [unit for unit in every if is_even(unit.id) == (half == "dev")]
+    mine = [unit for unit in every if unit.is_dev == (half == "dev")]
     if any(unit.pair for unit in mine):
         sides: dict[str, list[Unit]] = defaultdict(list)
         for unit in mine:
@@ -90,9 +99,9 @@ def draw(every: Sequence[Unit], half: str, count: int, seed: int) -> list[Unit]:
         chance.shuffle(pairs)
         drawn = [unit for name in pairs[: count // 2] for unit in sides[name]]
     else:
-        right, wrong = ([unit for unit in mine if unit.truth is truth] for truth in (True, False))
-        chance.shuffle(right)
-        chance.shuffle(wrong)
+        chance.shuffle(mine)
+        single = {unit.case or unit.id: unit for unit in reversed(mine)}
+        right, wrong = ([unit for unit in single.values() if unit.truth is truth] for truth in (True, False))
         most = min(count // 2, len(right), len(wrong))
         drawn = [*right[:most], *wrong[:most]]
     return sorted(drawn, key=lambda unit: opaque(f"{seed} {unit.id}"))

@@ -82,7 +82,13 @@ class TestDraw:
         ]
         assert units("agentrx-tau", rows) == [Unit("a", False, "Slip", "", ("s",)), Unit("b", True, "lean")]
         row = {"session_id": None, "trace_id": "t", "name": "tool_calls_correct", "value": True, "category": "simple"}
-        assert units("bfcl", [row]) == [Unit("t", True, "simple")]
+        assert units("bfcl", [{**row, "item": "simple_7"}]) == [Unit("t", True, "simple", case="simple_7")]
+
+    def test_of_the_runs_of_a_case_one_is_drawn_and_all_are_in_one_half(self) -> None:
+        runs = [Unit(f"run-{at}", at % 3 != 0, case=f"case-{at // 2}") for at in range(400)]
+        dev, held = ({unit.case for unit in draw(runs, half, 60, 7)} for half in ("dev", "held"))
+        assert len(dev) == len(held) == 60
+        assert not dev & held
 
 
 def text(key: str, value: str) -> dict[str, Any]:
