@@ -174,11 +174,12 @@ def as_it_stands(messages: Sequence[Mapping[str, Any]]) -> tuple[Letter, Callabl
 
 class Mailbox:
     """The endpoint on a thread of its own, as a context manager. ``asked``: the numbers of the requests that came since
-    the last :meth:`begin`."""
+    the last :meth:`begin`; ``refused``: those that had no reply when they came."""
 
     def __init__(self, folder: Folder, rewrite: Rewrite = as_it_stands) -> None:
         self.folder, self.rewrite = folder, rewrite
         self.asked: set[str] = set()
+        self.refused: set[str] = set()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.owner = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
@@ -190,7 +191,7 @@ class Mailbox:
 
     def begin(self) -> None:
         """Forgets which requests came."""
-        self.asked = set()
+        self.asked, self.refused = set(), set()
 
     def answer(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
         """Returns the content of the reply; ``None``: there is none yet."""
@@ -201,7 +202,10 @@ class Mailbox:
         name = self.folder.post(shown.text)
         self.asked.add(name)
         reply = self.folder.reply(name)
-        return None if reply is None else content(reply)
+        if reply is None:
+            self.refused.add(name)
+            return None
+        return content(reply)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -218,7 +218,7 @@ def asked(
     while True:
         mailbox.begin()
         results = run()
-        if not mailbox.folder.waiting(sorted(mailbox.asked)):
+        if not mailbox.refused:  # a reply that came meanwhile is in no result yet
             return results
         wait(mailbox.asked)
 

@@ -358,6 +358,20 @@ class TestAsking:
         assert "run a" not in json.dumps(rows)
         assert arena.new_rows(rows, rows[:1]) == rows[1:]
 
+    def test_a_reply_that_comes_while_the_command_runs_is_in_the_results(self, tmp_path: Path) -> None:
+        question, box = file_question(tmp_path), tmp_path / "box"
+        folder, questions = Folder(box, question.problem), arena.Questions((), question, "session")
+        read = self.reader(box, lambda text: True)
+        with Mailbox(folder, questions.rewrite) as mailbox:
+
+            def run() -> list[dict[str, Any]]:
+                results = self.results(mailbox, question.text)
+                read({*folder.names})
+                return results
+
+            results = arena.asked(run, mailbox, lambda names: arena.wait_for_replies(folder, names))
+        assert [result["score"] for result in results] == [0.9, 0.9]
+
     def test_what_the_command_asks_besides_is_for_nobody(self, tmp_path: Path) -> None:
         questions = arena.Questions(("session.goal_completion",), None, "session")
         folder = Folder(tmp_path)
