@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab._sessions import DATA, is_even, session_of
+from lab._sessions import _SESSION, _TRACE, DATA, is_even
 from pandaeval_collector.judge.turns import conversation
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Kind, Trace, Trigger
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import Closing, build_trace
+from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json
+from pandaeval_otel.wire.splitting import split_traces
 
 SETS = ("tau2-policy", "tau2-pairs", "mcp-pairs", "agentrx-tau", "tau-bench", "bfcl")
 HALVES = ("dev", "held")
@@ -117,6 +121,22 @@ def lines_of(name: str, wanted: Iterable[str]) -> Iterator[str]:
         for line in file:
             if session_of(line) in kept:
                 yield line
+
+
+def session_of(line: str) -> str:
+    """Returns the id of a request's session, of one without: of its trace."""
+    name = _SESSION.search(line) or _TRACE.search(line)
+    return "" if name is None else name[1]
+
+
+def traces_of(lines: Iterable[str]) -> list[Trace]:
+    """Returns the traces in the requests of a session, in order."""
+    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+    for line in lines:
+        for fragment in split_traces(traces_from_json(decode_json(line.encode())).SerializeToString()).fragments:
+            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+    built = (build_trace(gather(parts), Closing(Trigger.FILE)) for parts in chunks.values())
+    return sorted((trace for trace in built if trace), key=lambda trace: trace.start_ns)
 
 
 def neutral_line(line: str) -> str:

@@ -8,7 +8,7 @@ import lzma
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,28 +41,17 @@ def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[s
     lines: dict[str, list[str]] = defaultdict(list)
     with lzma.open(DATA / name / "traces.jsonl.xz", "rt", encoding="utf-8") as file:
         for line in file:
-            session = session_of(line)
-            if session and half in ("all", "even" if is_even(session) else "odd"):
-                lines[session].append(line)
+            found = _SESSION.search(line) or _TRACE.search(line)
+            if found is not None and half in ("all", "even" if is_even(found[1]) else "odd"):
+                lines[found[1]].append(line)
     for session in sorted(lines)[:limit]:
-        yield session, good.get(session), traces_of(lines[session])
-
-
-def session_of(line: str) -> str:
-    """Returns the id of a request's session, of one without: of its trace."""
-    name = _SESSION.search(line) or _TRACE.search(line)
-    return "" if name is None else name[1]
-
-
-def traces_of(lines: Iterable[str]) -> list[Trace]:
-    """Returns the traces in requests, in order."""
-    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
-    for line in lines:
-        data = traces_from_json(decode_json(line.encode())).SerializeToString()
-        for fragment in split_traces(data).fragments:
-            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
-    built = (build_trace(gather(parts), Closing(Trigger.FILE)) for parts in chunks.values())
-    return sorted((trace for trace in built if trace), key=lambda trace: trace.start_ns)
+        chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+        for line in lines[session]:
+            data = traces_from_json(decode_json(line.encode())).SerializeToString()
+            for fragment in split_traces(data).fragments:
+                chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+        built = [build_trace(gather(each), Closing(Trigger.FILE)) for each in chunks.values()]
+        yield session, good.get(session), sorted((each for each in built if each), key=lambda trace: trace.start_ns)
 
 
 def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:

@@ -41,9 +41,20 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab import _arena_question  # noqa: E402
 from lab._arena_figures import comparison, figures  # noqa: E402
-from lab._arena_sets import HALVES, SETS, Unit, distance, draw, lines_of, of_set, opaque, write_traces  # noqa: E402
+from lab._arena_sets import (  # noqa: E402
+    HALVES,
+    SETS,
+    Unit,
+    distance,
+    draw,
+    lines_of,
+    of_set,
+    opaque,
+    session_of,
+    traces_of,
+    write_traces,
+)
 from lab._mailbox import Folder, Letter, Mailbox, Rewrite, as_it_stands, content_of, letter  # noqa: E402
-from lab._sessions import session_of, traces_of  # noqa: E402
 from pandaeval_collector.cli._output import console, progress  # noqa: E402
 from pandaeval_collector.jobs import same_cause  # noqa: E402
 from pandaeval_collector.judge.neutral import tokens  # noqa: E402

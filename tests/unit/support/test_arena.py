@@ -15,9 +15,9 @@ import pytest
 
 from lab import arena
 from lab._arena_figures import agrees, auroc, comparison, figures, interval
-from lab._arena_sets import Unit, distance, draw, neutral_line, units
+from lab._arena_sets import Unit, distance, draw, neutral_line, traces_of, units
 from lab._mailbox import Folder, Mailbox, letter
-from lab._sessions import is_even, traces_of
+from lab._sessions import is_even
 
 NONCE, ECHO = "0123456789ab", "89abcdef"
 
