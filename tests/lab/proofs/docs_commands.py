@@ -30,6 +30,7 @@ _TIMEOUT_S = 900
 _LEFT_OUT = (
     (r"pytest|\.ci/run", "runs the tests (--tests)"),
     (r"tests/lab/bench|tests/lab/proofs", "takes an hour; has a report of its own"),
+    (r"tests/lab/arena\.py (?!--table)", "waits for readers"),
     (r"tests/support/programs\.py", "builds other programs for a quarter of an hour"),
     (r"gpt-|API_KEY", "needs a provider's key"),
     (r"\b(docker|kubectl|helm)\b", "needs an engine or a cluster"),
