@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +44,7 @@ METRIC = Metric(level="trace", name="very_slow", kind="code", version="1", thres
 '''
 LIMITS = {"PANDAEVAL_LINE__TIMEOUT": "12s", "PANDAEVAL_LINE__TRACE_TIMEOUT": "2s"}
 DONE_S = 280.0
+_ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -98,6 +102,28 @@ def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: in
         assert "trace.very_slow" in found["very_slow"]["reason"]
         if agent != "pumps":  # what had ended by then keeps its results
             assert found["tool_loop"]["why"] != "timeout"
+
+
+@pytest.mark.slow
+def test_the_proof_tries_two_inputs_that_once_held_up_everything(tmp_path: Path) -> None:
+    """``tests/lab/proofs/beside.py`` tries them all, ten times too, and holds how long answers and decisions take."""
+    ledger = tmp_path / "ledger.jsonl"
+    script = [
+        sys.executable,
+        str(_ROOT / "tests/lab/proofs/beside.py"),
+        "--quick",
+        "--seed",
+        "99",
+        "--ledger",
+        str(ledger),
+    ]
+    subprocess.run(script, check=False, timeout=380)
+    trials = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert len(trials) == 2
+    for trial in trials:
+        assert trial["decisions"]["decided"] == trial["decisions"]["traces"] > 0
+        assert trial["hostile"] | {"without": 0, "traces": 1} == trial["hostile"]
+        assert (trial["restarts"], trial["line_restarts"], trial["refused"]) == (0, 0, [])
 
 
 def _send(collector: CollectorProcess, door: Door, trace: MadeTrace) -> None:

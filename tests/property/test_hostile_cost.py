@@ -10,6 +10,8 @@ import pytest
 
 from pandaeval_collector.analysis.rules import _rewording
 from pandaeval_collector.analysis.rules.grounding import evidence
+from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS
+from pandaeval_collector.analysis.rules.grounding.follows import MOST_STEPS
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -49,6 +51,13 @@ def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pyt
     small, large = HOSTILE[name](50), HOSTILE[name](150)
     _calls(evaluator, small)  # what is prepared once
     assert _calls(evaluator, large) / len(large.spans) <= 1.5 * _calls(evaluator, small) / len(small.spans)
+
+
+def test_the_page_names_the_counts() -> None:
+    """What is beyond each is left to ``test_grounding.py`` (``TestLimits``) and ``test_tool_loop.py`` (48 subjects)."""
+    page = " ".join((_ROOT / "docs/performance.md").read_text().split())
+    counts = f"{MOST_CLAIMS} values of a trace are checked, {MOST_STEPS:,} numbers are compared"
+    assert f"{counts}, a request is held against those of the last {_rewording._SUBJECTS} subjects" in page
 
 
 @pytest.mark.parametrize(

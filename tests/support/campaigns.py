@@ -75,6 +75,16 @@ def _soaked_hostile(lines: Sequence[Line]) -> str:
     return f"{newest['told']['hostile: acknowledged']} hostile traces, {held}"
 
 
+def _beside(lines: Sequence[Line]) -> str:
+    """The worst of the newest trial of each input, once and ten times."""
+    newest = {(line["input"], line["times"]): line for line in lines}.values()
+    p99, alone = (max(line[part]["p99_s"] or 0.0 for line in newest) for part in ("beside", "alone"))
+    later, load = max(line["decisions"]["later_s"] or 0.0 for line in newest), max(line["load"] for line in newest)
+    return (
+        f"p99 {p99:.2f} s at most (alone {alone:.2f}), decisions at most {later:.1f} s later, load {load:.0f} at most"
+    )
+
+
 def _named(lines: Sequence[Line]) -> str:
     ways: dict[str, int] = {}
     for line in lines:
@@ -275,6 +285,16 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         10_000,
         count=lambda line: float(line["traces"]),
         told=lambda lines: f"{lines[-1]['us_a_byte']:.2f} µs a byte, {lines[-1]['most_s']} s for the dearest",
+    ),
+    Campaign(
+        "hostile traces beside ordinary ones: answers and decisions",
+        "beside.py",
+        "--seed 1",
+        "--quick --seed 99",
+        "beside-ledger.jsonl",
+        "trials",
+        18,
+        told=_beside,
     ),
     Campaign(
         "every order of the protocol's steps",

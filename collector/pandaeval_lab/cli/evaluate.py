@@ -107,10 +107,11 @@ class EvaluateOptions:
     workers: Annotated[
         int | None,
         typer.Option(
-            min=0,
+            min=1,
             max=64,
-            help="Processes beside this one that read and score the traces of large files; 0: none. Else one for each "
-            "core but one. With --where, --cases or html this process does it all.",
+            help="Processes beside this one that read and score the traces; a search that hangs ends one of them, "
+            "where it would hold this one. Else one for each core but one for large files, none for small ones. With "
+            "--where, --cases or html this process does it all.",
             show_default=False,
         ),
     ] = None
@@ -238,13 +239,12 @@ class Evaluation:
     def _workers(self, files: TraceFiles, scorer: Evaluator) -> FileWorkers | nullcontext[None]:
         """Starts the processes that score beside this one, where there are to be any and nothing here needs spans."""
         options = self._options
-        number = min(usable_cores() - 1, MOST_WORKERS) if options.workers is None else options.workers
         spans_are_needed = options.format == "html" or self._chooser is not None or self._suite is not None
-        if not number or spans_are_needed or files.read.items < FEW:
+        if spans_are_needed or (options.workers is None and files.read.items < FEW):
             return nullcontext()
-        return FileWorkers(
-            number, FileSetup(files.store.path, self._config.embedding.model, scorer.settings), os.environ
-        )
+        number = options.workers or max(1, min(usable_cores() - 1, MOST_WORKERS))
+        setup = FileSetup(files.store.path, self._config.embedding.model, scorer.settings)
+        return FileWorkers(number, setup, os.environ)
 
     def _results(
         self,

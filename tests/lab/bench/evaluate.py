@@ -1,6 +1,6 @@
-"""What further processes bring to ``pandaeval evaluate``: the same file scored with none, one and two of them.
+"""What further processes bring to ``pandaeval evaluate``: the same file scored with one and two of them.
 
-    python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 0,1,2]
+    python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 1,2]
 
 Rounds take turns. Seconds by the clock and of all processors together, and whether results are the same to the byte but
 for times.
@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", default="0,1,2")
+    parser.add_argument("--workers", default="1,2")
     asked = parser.parse_args()
     counts = [int(each) for each in asked.workers.split(",")]
     with tempfile.TemporaryDirectory() as folder:

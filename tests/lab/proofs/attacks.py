@@ -37,6 +37,7 @@ from support.collector import CollectorProcess, DiedError  # noqa: E402
 from support.hostile.alone import ALONE  # noqa: E402
 from support.hostile.attack import UNCLEAR, Ground, Target, attacks, strike  # noqa: E402
 from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
+from support.hostile.beside_figures import percentile  # noqa: E402
 from support.hostile.table import with_table  # noqa: E402
 
 P99_S, RSS_BYTES = 1.0, 512 << 20
@@ -91,11 +92,11 @@ def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: 
                 for name in names:
                     wrong, seen = _one(options, collector, traffic, calm, name, scale)
                     problems += wrong
-                    acknowledged |= seen.traces | calm.traces
+                    acknowledged |= seen.traces.keys() | calm.traces.keys()
                     if not collector.running():
                         raise DiedError(f"{name} ended the collector with {collector.exit_code()}:\n{collector.log()}")
                     calm = _after(traffic, _CALM_S)
-            acknowledged |= calm.traces | traffic.take().traces
+            acknowledged |= calm.traces.keys() | traffic.take().traces.keys()
             problems += _last_word(collector, acknowledged)
     except DiedError as error:
         problems.append(str(error))
@@ -134,7 +135,7 @@ def _one(
         held = traffic.take() if attacks()[name].holds else Seen()
         time.sleep(_CALM_S)
     seen = traffic.take()
-    p99, before = _p99(seen.latencies_s), _p99(calm.latencies_s)
+    p99, before = percentile(seen.latencies_s, 0.99), percentile(calm.latencies_s, 0.99)
     wrong = [f"{count} x {answer!r}" for answer, count in answers.items() if answer in UNCLEAR]
     wrong += [f"normal traffic was refused: {each}" for each in [*held.refused, *seen.refused][:3]]
     if p99 is None or p99 > P99_S:
@@ -195,10 +196,6 @@ def _note(options: argparse.Namespace, **figures: Any) -> None:
     with options.ledger.open("a") as ledger:
         ledger.write(json.dumps(line | figures) + "\n")
     print(json.dumps(figures), flush=True)
-
-
-def _p99(values: Sequence[float]) -> float | None:
-    return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))] if values else None
 
 
 def _round(value: float | None) -> float | None:

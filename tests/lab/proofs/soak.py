@@ -20,7 +20,6 @@ import random
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,17 +28,17 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from support.asked import GOOD, said  # noqa: E402
 from support.collector import CollectorProcess, children_of  # noqa: E402
+from support.good_judge import good_judge, judged_by  # noqa: E402
 from support.hostile.random_traces import HostileTraces  # noqa: E402
-from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
+from support.judge import JudgeServer  # noqa: E402
+from support.ledger import note  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
 from support.senders import Door, GrpcDoor, HttpDoor, Request, SubmitDoor  # noqa: E402
 from support.slope import slope_an_hour  # noqa: E402
@@ -55,7 +54,7 @@ def main() -> int:
         signal.signal(number, lambda *_: ended.set())
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-soak-"))
     told: Counter[str] = Counter()
-    with JudgeServer(_verdict) as provider, CollectorProcess(folder, _settings(provider), fresh=True) as collector:
+    with good_judge() as provider, CollectorProcess(folder, _settings(provider), fresh=True) as collector:
         collector.start()
         stopping = threading.Event()
         users = [threading.Thread(target=each) for each in _users(collector, options, told, stopping)]
@@ -90,15 +89,8 @@ def _options() -> argparse.Namespace:
 
 def _settings(provider: JudgeServer) -> dict[str, str]:
     """As in production but for times: what takes a day there is to happen many times within the first 20 minutes."""
-    judge = {"MODEL": "openai/gpt-4o-mini", "API_BASE": provider.url, "API_KEY_ENV": "PROOF_KEY", "DELAY": "1s"}
-    judge |= {"SAMPLE": "0.05", "DAILY_USD": "1000"}
-    settings = {f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}
     times = {"STORE__RETENTION": "10m", "SESSION__IDLE": "30s", "CLOSE__QUIET": "2s", "CLOSE__IDLE": "5s"}
-    return {**settings, "PROOF_KEY": "sk-proof", **{f"PANDAEVAL_{name}": value for name, value in times.items()}}
-
-
-def _verdict(number: int, body: dict[str, Any]) -> Say:
-    return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
+    return judged_by(provider, 0.05) | {f"PANDAEVAL_{name}": value for name, value in times.items()}
 
 
 # -- who uses it -----------------------------------------------------------------------------------------------------
@@ -240,12 +232,8 @@ def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -
 
 
 def _note(options: argparse.Namespace, found: dict[str, Any]) -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    line = {"proof": "soak", "commit": commit.stdout.strip(), "time": datetime.now(UTC).isoformat("T", "seconds")}
-    line |= {"hours": options.hours, "rate": options.rate, "hostile": options.hostile, "seed": options.seed, **found}
-    with options.ledger.open("a") as ledger:
-        ledger.write(json.dumps(line) + "\n")
-    print(json.dumps(line))
+    line = {"hours": options.hours, "rate": options.rate, "hostile": options.hostile, "seed": options.seed, **found}
+    print(json.dumps(note(options.ledger, "soak", line)))
 
 
 if __name__ == "__main__":

@@ -24,13 +24,13 @@ _FAMILY = 25
 @dataclass(slots=True)
 class Seen:
     """``latencies_s``: from the first attempt of a request to its acknowledgement; ``traces``: ids of acknowledged
-    ones; ``answers``: attempts by what became of them; ``health_s``: how long ``/healthz`` took each time, ``scrape_s``
-    how long ``/metrics`` did."""
+    ones, each with that moment (seconds since 1970); ``answers``: attempts by what became of them; ``health_s``: how
+    long ``/healthz`` took each time, ``scrape_s`` how long ``/metrics`` did."""
 
     latencies_s: list[float] = field(default_factory=list)
     health_s: list[float] = field(default_factory=list)
     scrape_s: list[float] = field(default_factory=list)
-    traces: set[bytes] = field(default_factory=set)
+    traces: dict[bytes, float] = field(default_factory=dict)
     answers: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ class NormalTraffic:
                 seen.answers["acknowledged" if answer.acknowledged else f"tried again: {answer.message[:80]}"] += 1
                 if answer.acknowledged:
                     seen.latencies_s.append(time.monotonic() - began)
-                    seen.traces.add(trace.trace_id)
+                    seen.traces[trace.trace_id] = time.time()
                     return
             self._stopping.wait(0.1)
 

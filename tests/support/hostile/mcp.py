@@ -40,7 +40,7 @@ def orders_to_a_coding_agent(target: Target, scale: int) -> Iterator[str]:
     calls += [("find_traces", {"failed": True}), ("pass_rates", {})]
     for id_ in ids[:3]:
         calls += [("why_failed", {"trace_id": id_.hex()}), ("export_case", {"trace_id": id_.hex()})]
-    yield from at_once([partial(_asked, target.http, *call) for call in calls] * (10 * scale))
+    yield from at_once([partial(ask_mcp, target.http, *call) for call in calls] * (10 * scale))
 
 
 def _hostile(trace_id: bytes) -> bytes:
@@ -58,7 +58,7 @@ def _hostile(trace_id: bytes) -> bytes:
     return request.SerializeToString()
 
 
-def _asked(address: str, tool: str, arguments: dict[str, Any]) -> str:
+def ask_mcp(address: str, tool: str, arguments: dict[str, Any]) -> str:
     """``marked``: all that is hostile in the answer stands between marks that it does not hold itself."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     headers = {"content-type": doors.JSON, "accept": "application/json, text/event-stream"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -45,17 +45,7 @@ class HostileTraces:
         self._made += 1
         kinds: tuple[Callable[[], tuple[str, list[Span]]], ...] = (self._texts, self._texts, self._calls, self._events)
         kind, spans = self._chance.choice(kinds)()
-        trace_id = self._seed.to_bytes(8, "big") + self._made.to_bytes(8, "big")
-        request = ExportTraceServiceRequest()
-        block = request.resource_spans.add()
-        block.resource.attributes.add(key="service.name").value.string_value = "hostile"
-        scope = block.scope_spans.add()
-        for number, span in enumerate(spans):
-            span.trace_id = trace_id
-            span.start_time_unix_nano = _START_NS + number * 1000
-            span.end_time_unix_nano = _START_NS + 10**10 - number
-        scope.spans.extend(spans)
-        return kind, request
+        return kind, request_of(spans, self._seed.to_bytes(8, "big") + self._made.to_bytes(8, "big"))
 
     def _text(self, characters: int) -> tuple[str, str]:
         """A text, and the unit that it repeats."""
@@ -73,11 +63,14 @@ class HostileTraces:
         """An agent, a model call and two tool calls with such texts in some places."""
         chance, size = self._chance, self._characters()
         places = chance.sample(_PLACES, chance.randint(1, 4))
-        spans, units = [_agent(), _chat(2, "Done."), _tool(3), _tool(4), _chat(5, "All is done.")], []
+        spans, units = (
+            [agent_span(), chat_span(2, "Done."), tool_span(3), tool_span(4), chat_span(5, "All is done.")],
+            [],
+        )
         for place in places:
             text, unit = self._text(size)
             units.append(unit)
-            _say(chance.choice(spans), place, self._held(place, text))
+            say(chance.choice(spans), place, self._held(place, text))
         return f"{units!r} of {size} in {places}", spans
 
     def _held(self, place: str, text: str) -> str:
@@ -94,28 +87,42 @@ class HostileTraces:
         number = round(3 * (_MOST_SPANS / 3) ** chance.random())
         nested, alike, fails = (chance.random() < share for share in (0.3, 0.5, 0.3))
         text, unit = self._text(chance.randint(1, 60))
-        spans = [_agent()]
+        spans = [agent_span()]
         for each in range(2, number + 2):
-            span = _tool(each, each - 1 if nested else 1)
+            span = tool_span(each, each - 1 if nested else 1)
             words = [text if alike else f"{text} {chance.randrange(number)}"]
-            _say(span, "gen_ai.tool.call.arguments", json.dumps({chance.choice(("q", "code")): words[0]}))
+            say(span, "gen_ai.tool.call.arguments", json.dumps({chance.choice(("q", "code")): words[0]}))
             if fails:
                 span.status.code, span.status.message = 2, f"{text} at {each}"
             spans.append(span)
-        spans.append(_chat(number + 2, "Done."))
+        spans.append(chat_span(number + 2, "Done."))
         return f"{number} calls, {nested=} {alike=} {fails=} of {unit!r}", spans
 
     def _events(self) -> tuple[str, list[Span]]:
         """One model call with many events, and deep values."""
         chance = self._chance
         number = round(3 * (5_000 / 3) ** chance.random())
-        chat = _chat(2, "Done.")
+        chat = chat_span(2, "Done.")
         for _ in range(number):
             event = chat.events.add(name=chance.choice(("gen_ai.user.message", "gen_ai.choice", "exception", "log")))
             event.attributes.add(key="content").value.string_value = self._text(chance.randint(1, 30))[0]
         depth = chance.choice((1, 50, 900))
-        _say(chat, "gen_ai.tool.call.result", '{"a":' * depth + "1" + "}" * depth)
-        return f"{number} events, a value {depth} deep", [_agent(), chat]
+        say(chat, "gen_ai.tool.call.result", '{"a":' * depth + "1" + "}" * depth)
+        return f"{number} events, a value {depth} deep", [agent_span(), chat]
+
+
+def request_of(spans: Sequence[Span], trace_id: bytes) -> ExportTraceServiceRequest:
+    """One trace of these spans, each of which began after the one before and ended before it."""
+    request = ExportTraceServiceRequest()
+    block = request.resource_spans.add()
+    block.resource.attributes.add(key="service.name").value.string_value = "hostile"
+    scope = block.scope_spans.add()
+    for number, span in enumerate(spans):
+        span.trace_id = trace_id
+        span.start_time_unix_nano = _START_NS + number * 1000
+        span.end_time_unix_nano = _START_NS + 10**10 - number
+    scope.spans.extend(spans)
+    return request
 
 
 def _span(number: int, parent: int, name: str, **attributes: str) -> Span:
@@ -123,25 +130,29 @@ def _span(number: int, parent: int, name: str, **attributes: str) -> Span:
     if parent:
         span.parent_span_id = parent.to_bytes(8, "big")
     for key, value in attributes.items():
-        _say(span, f"gen_ai.{key.replace('__', '.')}", value)
+        say(span, f"gen_ai.{key.replace('__', '.')}", value)
     return span
 
 
-def _agent() -> Span:
+def agent_span() -> Span:
+    """The root, number 1."""
     asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Do it, for order 4711."}]}])
     return _span(1, 0, "invoke_agent a", operation__name="invoke_agent", agent__name="a", input__messages=asked)
 
 
-def _chat(number: int, answer: str) -> Span:
+def chat_span(number: int, answer: str) -> Span:
+    """A model call of the agent."""
     said: Any = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}])
     return _span(number, 1, "chat m", operation__name="chat", request__model="m", output__messages=said)
 
 
-def _tool(number: int, parent: int = 1) -> Span:
+def tool_span(number: int, parent: int = 1) -> Span:
+    """A tool call of the agent, or below another span."""
     return _span(number, parent, "execute_tool t", operation__name="execute_tool", tool__name="t")
 
 
-def _say(span: Span, key: str, value: str) -> None:
+def say(span: Span, key: str, value: str) -> None:
+    """Sets an attribute, in place of what it had."""
     for pair in span.attributes:
         if pair.key == key:
             pair.value.string_value = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ _EMBEDDER = load("embedded")
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "FEW", 0)
     monkeypatch.setattr(replaying, "BATCH", 2)
 
 
@@ -107,8 +106,26 @@ def test_a_trace_over_which_every_process_ends_costs_its_own_results(
     assert [each for each in found if each["trace_id"] != deadly and each["level"] != "session"] == of_others
 
 
-def test_the_command_takes_their_number() -> None:
-    done = CliRunner().invoke(app, ["evaluate", str(_CAPTURES[0]), "--workers", "1", "--format", "json"])
-    alone = CliRunner().invoke(app, ["evaluate", str(_CAPTURES[0]), "--workers", "0", "--format", "json"])
+def test_the_command_has_small_files_read_by_as_many_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that cannot be interrupted then ends a process, and not the patience of whoever waits."""
+    numbers: list[int] = []
+
+    def started(number: int, setup: FileSetup, environ: Mapping[str, str]) -> FileWorkers:
+        numbers.append(number)
+        return FileWorkers(number, setup, environ)
+
+    monkeypatch.setattr(evaluate, "FileWorkers", started)
+    command = ["evaluate", str(_CAPTURES[0]), "--format", "json"]
+    alone, done = (CliRunner().invoke(app, [*command, *more]) for more in ([], ["--workers", "2"]))
     assert done.exit_code == alone.exit_code == 0
     assert done.stdout.count("\n") == alone.stdout.count("\n") > 0
+    assert numbers == [2]
+
+
+def test_large_files_have_a_process_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+    monkeypatch.setattr(evaluate, "FEW", 1)
+    monkeypatch.setattr(evaluate, "usable_cores", lambda: 1)
+    monkeypatch.setattr(evaluate, "FileWorkers", lambda number, *_: (numbers.append(number), nullcontext())[1])
+    CliRunner().invoke(app, ["evaluate", str(_CAPTURES[0])])
+    assert numbers == [1]

@@ -306,6 +306,15 @@ class TestOtherWords:
     def test_once_is_common_sense(self) -> None:
         assert self.found("ferry to Oslo", "ferries Oslo").wasted_calls == 0
 
+    @pytest.mark.parametrize(("others", "repeated"), [(47, (48, 49)), (48, ())])
+    def test_of_48_subjects_the_earliest_is_forgotten(self, others: int, repeated: tuple[int, ...]) -> None:
+        """What is held against earlier requests is bounded by a count, for the sake of runs made to cost much."""
+        letters = [a + b for a in "bcdfghj" for b in "klmnpqr"][:others]
+        between = [f"{two}lake {two}tower {two}bridge" for two in letters]
+        ferries = ("winter ferry from Kiel to Oslo", "ferries Kiel Oslo in winter", "Kiel Oslo ferry winter times")
+        results = ["none but in summer", *[f"of {one} much is known" for one in between], *["none but in summer"] * 2]
+        assert self.found(ferries[0], *between, *ferries[1:], results=results).repeated == repeated
+
     def test_part_of_what_was_known_is_nothing_new(self) -> None:
         results = [{"hits": ["a b c", "d e f"]}, {"hits": ["d e f"]}, {"hits": ["a b c"]}]
         assert self.found("ferry to Oslo", "Oslo ferry", "a ferry Oslo", results=results).looping

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
@@ -47,6 +47,8 @@ class Follows:
         self._had = had
         self._today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
         self._left = MOST_STEPS
+        # All claims of a sentence ask for its numbers.
+        self._numbers = cache(lambda text: {each.number for each in scan(text) if each.kind == "number"})
 
     @property
     def exhausted(self) -> bool:
@@ -78,10 +80,9 @@ class Follows:
         """Returns whether a number follows by one step from numbers that belong together, from grounded ones of the
         same answer, ``settled``, or from a known amount by one of those or by a count that the user or the sentence
         names."""
-        value, at = claim.value, claim.at
+        value, at, own = claim.value, claim.at, list[float]()
         if value.kind not in ("amount", "number", "percentage") or (value.kind == "number" and value.unit):
             return False
-        own: list[float] = []
         if value.kind == "amount":
             same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind != "identifier"]
             own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
@@ -96,7 +97,7 @@ class Follows:
             in_a_row = (total for first in range(len(own)) for total in islice(accumulate(own[first:]), 1, None))
             if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in in_a_row):
                 return True
-            counts = self._counts | {each.number for each in scan(claim.sentence) if each.kind == "number"}
+            counts = self._counts | self._numbers(claim.sentence)
             wholes = [number / count for count in counts if count > 1 and is_small(count)]
             wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
             if any(self._had.near(whole, _CENT, at, value.unit, True) for whole in wholes):
@@ -165,8 +166,7 @@ class Follows:
         today = self._today.toordinal()
         years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
         anchors = [*_ordinals(days, years=()), today]
-        steps = {1.0}
-        windows = [(today - 1, today + 7)]
+        steps, windows = {1.0}, [(today - 1, today + 7)]
         for content in self._of_users():
             for match in _DAYS.finditer(content.text[:20_000]):
                 number = float(match[1]) if match[1].isdigit() else NUMBER_OF.get(match[1].casefold(), 1.0)

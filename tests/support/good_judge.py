@@ -1,0 +1,24 @@
+"""A judge on loopback that finds no fault, and how a collector is told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.asked import GOOD, said
+from support.judge import JudgeServer, Say, rubric_of
+
+
+def good_judge() -> JudgeServer:
+    """Answers each question after a tenth of a second."""
+    return JudgeServer(lambda number, body: _verdict(body))
+
+
+def judged_by(provider: JudgeServer, sample: float) -> dict[str, str]:
+    """A collector's environment, with which a share of its sessions is judged."""
+    judge = {"MODEL": "openai/gpt-4o-mini", "API_BASE": provider.url, "API_KEY_ENV": "PROOF_KEY", "DELAY": "1s"}
+    judge |= {"SAMPLE": str(sample), "DAILY_USD": "1000"}
+    return {"PROOF_KEY": "sk-proof", **{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}}
+
+
+def _verdict(body: dict[str, Any]) -> Say:
+    return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
