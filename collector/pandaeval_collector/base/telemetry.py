@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from pandaeval_collector.base.instrument import Attributes, Instrument, attributes
+from pandaeval_collector.base.instrument import Attributes, Instrument, attributes, instruments
 from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
@@ -75,13 +75,7 @@ pandaeval.lag gauge s How long the oldest due trace has been waiting
 pandaeval.accounting.residual gauge {item} Items that no count accounts for; 0, or there is a bug
 pandaeval.exporter.state gauge {state} 1 up, 0 down, -1 off because the sink does not take it
 """
-"""In each line an instrument: its name, kind and unit, what it says; indented lines go on with the one before."""
-INSTRUMENTS: Mapping[str, Instrument] = {
-    name: Instrument(name, kind, unit, description)
-    for name, kind, unit, description in (
-        line.split(" ", 3) for line in _TABLE.strip().replace("\n  ", " ").split("\n")
-    )
-}
+INSTRUMENTS = instruments(_TABLE)
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
 _FATES += (("rejected", "invalid"), ("rejected", "late"))
 _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval.logs") for fate in _FATES)
