@@ -13,14 +13,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pandaeval_collector.base.runtime.kafka import deliver
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_collector.receivers.kafka.dead_letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
 from pandaeval_collector.receivers.kafka.protocols import (
     Deliveries,
@@ -380,37 +380,3 @@ def _place(topic: str | None, partition: int | None, offset: int | None, metadat
     from confluent_kafka import TopicPartition
 
     return TopicPartition(str(topic), partition or 0, offset or 0, metadata)
-
-
-class DeadLetters:
-    """Writes unreadable messages to a topic. One thread at a time; connects at the first letter."""
-
-    def __init__(self, settings: Mapping[str, object], topic: str, telemetry: Telemetry) -> None:
-        self._settings, self._topic, self._telemetry = settings, topic, telemetry
-        self._producer: Any = None
-
-    def put(self, message: Message, why: str) -> None:
-        """Writes a message to the topic and returns when the broker has it. Where it refuses, that is logged and
-        counted: the message must not keep all that comes after it from being read."""
-        from confluent_kafka import KafkaException, Producer
-
-        where = f"{message.topic()}/{message.partition()}/{message.offset()}"
-        headers = [("pandaeval.reason", why[:500].encode()), ("pandaeval.source", where.encode())]
-        letter = {"key": message.key(), "value": message.value(), "headers": headers}
-        try:
-            if self._producer is None:
-                self._producer = Producer(dict(self._settings))
-            failure = deliver(self._producer, self._topic, [letter])
-        except (KafkaException, BufferError) as error:
-            failure = str(error)
-        if failure:
-            _log.error("message %s cannot be read (%s), nor put aside in %s (%s)", where, why, self._topic, failure)
-        else:
-            _log.warning("message %s cannot be read (%s) and was put aside in %s", where, why, self._topic)
-        self._telemetry.add("pandaeval.log.messages", "dead", 1, "lost" if failure else "malformed")
-
-    def close(self) -> None:
-        """Closes the connection."""
-        if self._producer is not None:
-            self._producer.flush(1)
-            self._producer = None
