@@ -21,7 +21,8 @@ from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, j
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.runs import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.runs import FullError, RunRow
+from pandaeval_collector.store.schedules import ScheduleRow
 
 # What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
 MOST = 200

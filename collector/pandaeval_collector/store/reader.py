@@ -25,7 +25,7 @@ from pandaeval_collector.store.rows import (
     checksum_of,
 )
 from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.series import SeriesTable
+from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided
 
