@@ -35,6 +35,9 @@ class Captured:
 
     ``read``, which must not raise, converts ``value`` on first use: most results of tools are never used, and parsing
     them costs as much as all else on their spans. Safe on any thread: two may read the same value.
+
+    >>> Captured("17", int).value
+    17
     """
 
     __slots__ = ("_held",)
@@ -80,7 +83,11 @@ class ToolDefinition:
 @dataclass(slots=True, unsafe_hash=True)
 class Usage:
     """The tokens of a model call or a run. ``input`` includes cached tokens and ``output`` includes reasoning, as the
-    OTel conventions say."""
+    OTel conventions say.
+
+    >>> (Usage(input=10, output=2) + Usage(input=5)).input
+    15
+    """
 
     input: int = 0
     output: int = 0

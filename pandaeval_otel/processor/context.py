@@ -40,6 +40,9 @@ def using_session(session: str, *, propagate: bool = False) -> Using:
     """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
 
     ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
+
+    >>> with using_session("chat-17"), using_user("ada"), agent_turn("shop") as span:
+    ...     session_end()
     """
     return Using(propagate, session=str(session))
 
@@ -50,7 +53,11 @@ def using_user(user: str, *, propagate: bool = False) -> Using:
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Using:
-    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``."""
+    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
+
+    >>> using_case("refund", trial=1)(lambda: "refunded")()
+    'refunded'
+    """
     return Using(propagate, case=str(case), trial=str(trial))
 
 

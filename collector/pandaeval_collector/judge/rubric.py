@@ -42,7 +42,13 @@ class Rubric(Generic[V]):
     versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
     of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
     given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
-    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act."""
+    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act.
+
+    >>> class Tone(Verdict):
+    ...     polite: bool
+    >>> Rubric("tone", "1", "Is the answer polite?", Tone).max_tokens
+    900
+    """
 
     name: str
     version: str

@@ -28,9 +28,10 @@ _ABOUT = {
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
-    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`)::
+    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`).
 
-        TONE = judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5)
+    >>> judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5).kind
+    'llm'
 
     Raises ``ValueError`` for what is wrong with them.
     """
@@ -159,12 +160,14 @@ def metric(
     unscored: tuple[Why, ...] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Makes a metric of the function below it, or of a class with a method ``score``::
+    """Makes a metric of the function below it, or of a class with a method ``score``.
 
-        @metric(threshold=0.5)
-        def brevity(trace):
-            '''Is the answer short enough to be read?'''
-            return min(1.0, 150 / max(1, len((trace.output or "").split())))
+    >>> @metric(threshold=0.5)
+    ... def brevity(trace):
+    ...     '''Is the answer short enough to be read?'''
+    ...     return min(1.0, 150 / max(1, len((trace.output or "").split())))
+    >>> brevity.name
+    'brevity'
 
     The function is called with the trace (or what else is of its ``level``) and, where it takes a second argument, with
     the context; an ``async`` one with the trace and a judge, which makes it a judged metric. It returns a number on
