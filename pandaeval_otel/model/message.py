@@ -27,11 +27,7 @@ class Reasoning:
 @dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
     """A model's request for a tool. ``arguments`` is parsed JSON where it parses, else the original string; ``None``
-    when it was not captured. ``hosted``: the model's provider runs the tool itself, within the same answer.
-
-    >>> Message("assistant", (ToolRequest("search", {"q": "tea"}),)).tool_requests[0].arguments
-    {'q': 'tea'}
-    """
+    when it was not captured. ``hosted``: the model's provider runs the tool itself, within the same answer."""
 
     name: str
     arguments: Any = None
@@ -42,11 +38,7 @@ class ToolRequest:
 @dataclass(slots=True, unsafe_hash=True)
 class ToolResponse:
     """A tool's answer, as the next model call saw it; ``result`` is ``None`` when it was not captured. ``name`` is
-    often unknown (``""``).
-
-    >>> Message("tool", (ToolResponse("3 found", id="call-1"),)).tool_responses[0].result
-    '3 found'
-    """
+    often unknown (``""``)."""
 
     result: Any = None
     id: str = ""
@@ -80,8 +72,9 @@ NOT_CAPTURED = OtherPart("not_captured")
 class Message:
     """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these).
 
-    >>> Message("user", (Text("Where is order 17?"), NOT_CAPTURED)).text
-    'Where is order 17?'
+    >>> message = Message("assistant", (Text("Let me look."), ToolRequest("search", {"q": "tea"})))
+    >>> message.text, message.tool_requests[0].arguments
+    ('Let me look.', {'q': 'tea'})
     """
 
     role: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 from pandaeval_otel.model.message import Message
@@ -35,9 +35,6 @@ class Captured:
 
     ``read``, which must not raise, converts ``value`` on first use: most results of tools are never used, and parsing
     them costs as much as all else on their spans. Safe on any thread: two may read the same value.
-
-    >>> Captured("17", int).value
-    17
     """
 
     __slots__ = ("_held",)
@@ -96,13 +93,7 @@ class Usage:
     reasoning: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-            self.reasoning + other.reasoning,
-        )
+        return Usage(*map(add, _TOKENS(self), _TOKENS(other)))
 
 
 @dataclass(slots=True)
@@ -166,3 +157,4 @@ class Span:
 
 
 _ALL = attrgetter(*Span.__dataclass_fields__)
+_TOKENS = attrgetter(*Usage.__dataclass_fields__)

@@ -70,11 +70,7 @@ class Assumed:
 
 @dataclass(slots=True)
 class Unscored:
-    """No judgement, and why. Never counts as good or as bad.
-
-    >>> Unscored(Why.NO_CONTENT, "the answer was not captured").why.value
-    'no_content'
-    """
+    """No judgement, and why. Never counts as good or as bad."""
 
     why: Why
     reason: str = ""

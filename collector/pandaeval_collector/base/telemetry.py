@@ -82,8 +82,6 @@ _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval
 """Counters that are shown as 0 before they count, so that an alert on their increase sees the first one too."""
 
 Key = tuple[str, str, str]
-
-
 Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attributes], float]]
 """What one process tells another that it counted, and its gauges."""
 
@@ -149,11 +147,11 @@ class Telemetry:
 
     def counts(self) -> dict[Key, int]:
         """Returns what was counted, by name, outcome and reason."""
-        found: Counter[Key] = Counter()
+        counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
-            found[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
-        return {key: value for key, value in found.items() if value}
+            counts[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
+        return {key: value for key, value in counts.items() if value}
 
     def component_errors(self) -> Counter[Component]:
         """Returns how often each component, by kind and name, raised since this object was made, in this process and in
@@ -186,8 +184,8 @@ class Telemetry:
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:
         with self._lock:
-            found = dict(self._counts)
+            counts = dict(self._counts)
         raised = self.component_errors().items()
-        return found | {
+        return counts | {
             (_COMPONENT_ERRORS, attributes(kind=kind, component=name)): times for (kind, name), times in raised
         }

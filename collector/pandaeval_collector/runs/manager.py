@@ -131,8 +131,7 @@ class Runs:
         """``emit``: for runs that export their results. ``by_owner``: runs are asked for by the owner of the
         configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
-        self.store, self.config, self._environ = store, config, environ
-        self._live = live
+        self.store, self.config, self._environ, self._live = store, config, environ, live
         self.engine = Engine(store, config, environ, live, telemetry, emit)
         self._telemetry = telemetry
         self._ticking: Every | None = None

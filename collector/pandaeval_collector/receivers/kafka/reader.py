@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _WAIT_S = 500, 0.2
-_ASK_S = 30.0
-_TICK_S = 2.0
-_AGAIN_S = 1.0
+_ASK_S, _TICK_S, _AGAIN_S = 30.0, 2.0, 1.0
 _LEAVE_S = 8.0
 """How long leaving the group may take. Two readers and what else ends with them have the 30 s of a container."""
 _STILL_S = 3.0
@@ -125,8 +122,6 @@ class Reader:
         """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
         return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
 
-    # -- on the thread -------------------------------------------------------------------------------------------
-
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
@@ -189,11 +184,9 @@ class Reader:
         """Asks for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
         anything may be decided."""
         messages = consumer.consume(most, wait_s)
-        now = time.monotonic()
         if self.silence >= _STILL_S:
             self._look(consumer)
-            now = time.monotonic()
-        self._asked_at = now
+        self._asked_at = time.monotonic()
         self._check(consumer)
         return messages
 
@@ -207,10 +200,7 @@ class Reader:
         consumer.resume(consumer.assignment())
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result()
-
-    # -- what was read -------------------------------------------------------------------------------------------
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
         """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
@@ -248,7 +238,7 @@ class Reader:
                 except ValueError as error:
                     self._letters.put(message, str(error))
                 ledger.passed(offset)
-        read, told = self._partitions.news(), False
+        read, has_warned = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
             now = self._partitions.snapshot()
@@ -257,17 +247,15 @@ class Reader:
             try:
                 self._on_loop(self._sink.consume(whole, [each for each in read if each.partition in still]))
             except (Overloaded, Draining) as refusal:
-                if not told:
+                if not has_warned:
                     _log.warning("messages wait: %s", refusal)
-                told = True
+                has_warned = True
             else:
                 self._telemetry.add("pandaeval.log.messages", "read", len(whole))
                 return
             if self._stopping.is_set():
                 raise StoppedError
             self._wait(consumer)
-
-    # -- the group ---------------------------------------------------------------------------------------------------
 
     def _check(self, consumer: Consumer) -> None:
         """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
@@ -322,8 +310,6 @@ class Reader:
             self._telemetry.add("pandaeval.log.errors", "not_committed")
             return
         self._alive_at = began
-
-    # -- called by the client library during a poll --------------------------------------------------------------
 
     def _told(self, listener: Listener) -> Listener:
         """Wraps a listener so that its errors are kept: the library cannot pass them on."""

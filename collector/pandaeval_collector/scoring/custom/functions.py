@@ -104,10 +104,8 @@ def _text(definition: Definition) -> Iterator[str]:
         steps = "\n".join(f"{number}. {step.strip()}" for number, step in enumerate(definition.steps, 1))
         yield f"Go through these steps, one after the other, before you answer:\n{steps}"
     if definition.labels is not None:
-        labels = ((name, label.meaning.strip()) for name, label in definition.labels.items())
-        yield "\n".join(
-            ["Choices:", *(f'- "{name}"' + (f": {meaning}" if meaning else "") for name, meaning in labels)]
-        )
+        meanings = ((name, label.meaning.strip()) for name, label in definition.labels.items())
+        yield "\n".join(["Choices:", *(f'- "{name}"' + (f": {text}" if text else "") for name, text in meanings)])
         return
     least, most = definition.range
     yield f"Answer with a number from {least:g} (worst) to {most:g} (best)."
@@ -123,10 +121,8 @@ def _verdict(definition: Definition) -> type[Verdict]:
         about = f'One of the choices; "{UNKNOWN}" if the record does not suffice to tell.'
         return create_model(definition.name, __base__=Verdict, reason=reason, label=(choices, Field(description=about)))
     least, most = definition.range
-    number: Any = (
-        float | None,
-        Field(ge=least, le=most, description="By the criteria. Null if the record does not suffice to tell."),
-    )
+    about = "By the criteria. Null if the record does not suffice to tell."
+    number: Any = (float | None, Field(ge=least, le=most, description=about))
     return create_model(definition.name, __base__=Verdict, reason=reason, score=number)
 
 
