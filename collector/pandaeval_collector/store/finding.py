@@ -112,10 +112,10 @@ class Finder:
         with self._reads.snapshot() as reader:
             return reader.execute(query, values).fetchall()
 
-    def _of_traces(self, wanted: Wanted, what: str, rest: str = "", *first: object) -> list[Any]:
+    def _of_traces(self, wanted: Wanted, columns: str, rest: str = "", *first: object) -> list[Any]:
         """Reads ``what`` of the wanted traces; ``first``: values of what stands before the conditions."""
         where, values = conditions(wanted)
-        query = f"SELECT {what} FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])} {rest}"  # noqa: S608
+        query = f"SELECT {columns} FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])} {rest}"  # noqa: S608
         return self._read(query, *first, *values)
 
     def traces(
@@ -272,8 +272,8 @@ class Finder:
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
-        what = f"(at - ?) / ? AS bucket, agent, count(*), sum(badness < {NOT_FAILED:g})"
-        return [AgentBucket(*row) for row in self._of_traces(wanted, what, "GROUP BY bucket, agent", since, step)]
+        columns = f"(at - ?) / ? AS bucket, agent, count(*), sum(badness < {NOT_FAILED:g})"
+        return [AgentBucket(*row) for row in self._of_traces(wanted, columns, "GROUP BY bucket, agent", since, step)]
 
     def oldest(self, wanted: Wanted) -> int | None:
         """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""

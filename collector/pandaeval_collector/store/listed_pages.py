@@ -88,8 +88,8 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
     session's own), a trace without a session as its own."""
     of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
     worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
-    found = iter(listed_of(reader, [row for row in worst if row is not None]))
-    shown = [None if row is None else next(found) for row in worst]
+    listed = iter(listed_of(reader, [row for row in worst if row is not None]))
+    shown = [None if row is None else next(listed) for row in worst]
     numbered = [row[1] for row in rows if row[1]]
     names, results = _names_of(reader, numbered), results_about(reader, [-number for number in numbered])
     of_sessions = _traces_of(reader, numbered)
@@ -129,7 +129,7 @@ def _traces_of(
 ) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]]:
     """Returns for each session: number of traces, of failed ones, first and last start, and the sums of time, tokens
     and cost; and (number, badness) of the worst traces."""
-    (found,) = reader.execute(
+    (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
                 json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at),
@@ -142,13 +142,13 @@ def _traces_of(
             FROM json_each(?) AS s""",  # noqa: S608
         (numbers.json_list(sessions),),
     ).fetchone()
-    return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(found)}
+    return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(text)}
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
     """Returns the newest result of each metric as a JSON object, by the number that it is about and metric key."""
     # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
-    found: dict[int, dict[str, Mapping[str, Any]]] = {}
+    results: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
         columns, bodies = reader.execute(
             f"""SELECT json_group_array(json_array(seq, about, metric, unit)), group_concat(CAST(body AS TEXT), ',')
@@ -158,8 +158,8 @@ def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int,
         rows = zip(orjson.loads(columns), orjson.loads(f"[{bodies or ''}]"), strict=True)
         for (_, number, metric, unit), body in sorted(rows, key=lambda row: row[0][0]):
             key = f"{metric} {unit}" if metric.startswith("turn.") else metric  # a trace may have several turns
-            found.setdefault(number, {})[key] = body
-    return found
+            results.setdefault(number, {})[key] = body
+    return results
 
 
 def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int, str]:
@@ -223,8 +223,8 @@ def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
         return ""
     where, values = conditions(wanted)
     few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
-    (found,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
-    return f"INDEXED BY {'listed_failures' if found >= _MANY else 'listed_by_time'}"
+    (count,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
+    return f"INDEXED BY {'listed_failures' if count >= _MANY else 'listed_by_time'}"
 
 
 def end_of(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
