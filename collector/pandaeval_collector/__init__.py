@@ -64,63 +64,23 @@ if TYPE_CHECKING:
     from pandaeval_lab.drill.fault import NotApplicableError as NotApplicableError
     from pandaeval_lab.drill.fault import Subject as Subject
 
-_WHERE = {
-    "Amount": ".base.section",
-    "AnswerEdit": "pandaeval_lab.drill.edits",
-    "ArgumentsEdit": "pandaeval_lab.drill.edits",
-    "Assumed": ".base.score",
-    "Case": "pandaeval_lab.cases",
-    "Count": ".base.section",
-    "CustomEdit": "pandaeval_lab.drill.edits",
-    "Duration": ".base.section",
-    "EarlierOutput": ".scoring.metric",
-    "Endpoint": ".base.section",
-    "EnvName": ".base.section",
-    "Exporter": ".exporters",
-    "Fault": "pandaeval_lab.drill.fault",
-    "FilePath": ".base.section",
-    "Finding": ".base.score",
-    "Judge": ".judge.desk",
-    "Metric": ".scoring.metric",
-    "NotApplicableError": "pandaeval_lab.drill.fault",
-    "PositiveDuration": ".base.section",
-    "Reason": ".judge.rubric",
-    "Repeating": ".exporters",
-    "Result": ".base.result",
-    "RetryLaterError": ".exporters",
-    "Row": ".exporters",
-    "Rubric": ".judge.rubric",
-    "Score": ".base.score",
-    "Section": ".base.section",
-    "Sent": ".exporters",
-    "SessionContext": ".scoring.metric",
-    "SessionMetric": ".scoring.metric",
-    "SessionSignal": ".scoring.metric",
-    "SessionView": ".scoring.metric",
-    "Share": ".base.section",
-    "Size": ".base.section",
-    "Subject": "pandaeval_lab.drill.fault",
-    "Surroundings": ".exporters",
-    "Text": ".base.section",
-    "Texts": ".scoring.metric",
-    "ToolNameEdit": "pandaeval_lab.drill.edits",
-    "ToolResultEdit": "pandaeval_lab.drill.edits",
-    "TraceContext": ".scoring.metric",
-    "TraceMetric": ".scoring.metric",
-    "TraceSummary": ".scoring.metric",
-    "Trial": "pandaeval_lab.cases",
-    "TrialContext": "pandaeval_lab.cases",
-    "TurnContext": ".scoring.metric",
-    "TurnMetric": ".scoring.metric",
-    "Unscored": ".base.score",
-    "Url": ".base.section",
-    "Verdict": ".judge.rubric",
-    "Why": ".base.score",
-    "judged": ".scoring.custom",
-    "metric": ".scoring.custom",
+_NAMES = {
+    ".base.result": "Result",
+    ".base.score": "Assumed Finding Score Unscored Why",
+    ".base.section": "Amount Count Duration Endpoint EnvName FilePath PositiveDuration Section Share Size Text Url",
+    ".exporters": "Exporter Repeating RetryLaterError Row Sent Surroundings",
+    ".judge.desk": "Judge",
+    ".judge.rubric": "Reason Rubric Verdict",
+    ".scoring.custom": "judged metric",
+    ".scoring.metric": "EarlierOutput Metric SessionContext SessionMetric SessionSignal SessionView Texts "
+    "TraceContext TraceMetric TraceSummary TurnContext TurnMetric",
+    "pandaeval_lab.cases": "Case Trial TrialContext",
+    "pandaeval_lab.drill.edits": "AnswerEdit ArgumentsEdit CustomEdit ToolNameEdit ToolResultEdit",
+    "pandaeval_lab.drill.fault": "Fault NotApplicableError Subject",
 }
-"""The module that each public name is imported from; a leading dot: below this package. Cases and faults are the
+"""Public names by the module that they are imported from; a leading dot: below this package. Cases and faults are the
 lab's, which nothing imports here unless it is asked for one."""
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_WHERE)
 
 

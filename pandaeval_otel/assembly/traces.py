@@ -142,13 +142,7 @@ class TraceAssembler:
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
-        self,
-        trace_id: bytes,
-        items: Sequence[Item],
-        chunk: int,
-        size: int,
-        now: float,
-        decided: Decided | None = None,
+        self, trace_id: bytes, items: Sequence[Item], chunk: int, size: int, now: float, decided: Decided | None = None
     ) -> Added:
         """Takes the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
 

@@ -70,7 +70,12 @@ NOT_CAPTURED = OtherPart("not_captured")
 
 @dataclass(slots=True, unsafe_hash=True)
 class Message:
-    """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these)."""
+    """One message. ``role`` is ``system | user | assistant | tool`` (dialects map their own words to these).
+
+    >>> message = Message("assistant", (Text("Let me look."), ToolRequest("search", {"q": "tea"})))
+    >>> message.text, message.tool_requests[0].arguments
+    ('Let me look.', {'q': 'tea'})
+    """
 
     role: str
     parts: tuple[Part, ...] = ()

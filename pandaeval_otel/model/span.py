@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 from pandaeval_otel.model.message import Message
@@ -80,7 +80,11 @@ class ToolDefinition:
 @dataclass(slots=True, unsafe_hash=True)
 class Usage:
     """The tokens of a model call or a run. ``input`` includes cached tokens and ``output`` includes reasoning, as the
-    OTel conventions say."""
+    OTel conventions say.
+
+    >>> (Usage(input=10, output=2) + Usage(input=5)).input
+    15
+    """
 
     input: int = 0
     output: int = 0
@@ -89,13 +93,7 @@ class Usage:
     reasoning: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-            self.reasoning + other.reasoning,
-        )
+        return Usage(*map(add, _TOKENS(self), _TOKENS(other)))
 
 
 @dataclass(slots=True)
@@ -159,3 +157,4 @@ class Span:
 
 
 _ALL = attrgetter(*Span.__dataclass_fields__)
+_TOKENS = attrgetter(*Usage.__dataclass_fields__)

@@ -69,10 +69,6 @@ FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger
 """Triggers that may close an unfinished trace."""
 
 
-# These objects must not be changed. They are not frozen because setting the fields of a frozen object takes four
-# times as long, and there are many.
-
-
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
     """A user message and the outermost agent's answer. ``None`` = not captured, ``""`` = captured and empty.

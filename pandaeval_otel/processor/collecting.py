@@ -158,8 +158,6 @@ class Collecting:
         """Returns everything held, including parts of open traces. ``shutting``: no trace gets any more spans."""
         return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
 
-    # -- taking --------------------------------------------------------------------------------------------------
-
     def _start(self, context: SpanContext, scope: ContextIds | None, now: float) -> None:
         trace = self._touch(context.trace_id, now)
         if trace is not None:
@@ -221,8 +219,6 @@ class Collecting:
             trace.logs.append(logs_to_bytes(records, self._redact))
             size += len(trace.logs[-1])
         return size
-
-    # -- giving --------------------------------------------------------------------------------------------------
 
     def _parts(self, due: Iterable[DueTrace], shutting: bool = False) -> list[Part]:
         parts = []

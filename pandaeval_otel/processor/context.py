@@ -40,6 +40,9 @@ def using_session(session: str, *, propagate: bool = False) -> Using:
     """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
 
     ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
+
+    >>> with using_session("chat-17"), using_user("ada"), agent_turn("shop") as span:
+    ...     session_end()
     """
     return Using(propagate, session=str(session))
 
@@ -50,7 +53,11 @@ def using_user(user: str, *, propagate: bool = False) -> Using:
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Using:
-    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``."""
+    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``.
+
+    >>> using_case("refund", trial=1)(lambda: "refunded")()
+    'refunded'
+    """
     return Using(propagate, case=str(case), trial=str(trial))
 
 
@@ -96,15 +103,15 @@ class Using(Around):
     """The return value of the ``using_…`` functions. It may be entered again and nested, but not by two threads at
     once; decorated functions may run on any thread."""
 
-    def __init__(self, propagate: bool, **said: str) -> None:
-        self._said: dict[str, Any] = {**said}
+    def __init__(self, propagate: bool, **ids: str) -> None:
+        self._ids: dict[str, Any] = {**ids}
         self._propagate = propagate
         self._tokens: list[Token[Context]] = []
 
     def __enter__(self) -> Using:
         context = context_api.get_current()
         scope = context.get(SCOPE)
-        whole = replace(scope if isinstance(scope, ContextIds) else NOTHING, **self._said)
+        whole = replace(scope if isinstance(scope, ContextIds) else NOTHING, **self._ids)
         context = context_api.set_value(SCOPE, whole, context)
         if self._propagate:
             for name, value in whole.attributes.items():
@@ -130,7 +137,7 @@ class Using(Around):
         return super().__call__(function)
 
     def _again(self) -> Using:
-        return Using(self._propagate, **self._said)
+        return Using(self._propagate, **self._ids)
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:

@@ -69,6 +69,11 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     queue; all else happens on one daemon thread. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises.
     Where it must, it drops whole traces and counts them. Missing arguments come from the environment
     (docs/instrument.md). The constructor raises :class:`ValueError` for wrong arguments.
+
+    >>> from opentelemetry.sdk.trace import TracerProvider
+    >>> provider = TracerProvider()
+    >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4317"))
+    >>> provider.shutdown()
     """
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:

@@ -21,6 +21,7 @@ from pandaeval_otel.processor.settings import settings
 _log = logging.getLogger(__name__)
 
 _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
+_WATCH = "/pandaeval.v1.ResultService/WatchResults"
 _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 
 Result = dict[str, Any]
@@ -55,15 +56,10 @@ async def watch_results(
     that goes away, and misses or repeats nothing. Raises ``grpc.aio.AioRpcError`` when the collector refuses.
     """
     where = settings(**collector)
-    request = WatchResultsRequest(
-        session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after
-    )  # fmt: skip
+    request = WatchResultsRequest(session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after)
     failures = 0
     async with watching_channel(where) as channel:
-        watch = channel.unary_stream(
-            "/pandaeval.v1.ResultService/WatchResults",
-            WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString,
-        )  # fmt: skip
+        watch = channel.unary_stream(_WATCH, WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString)
         while True:
             try:
                 async for found in watch(request, metadata=where.metadata):
@@ -76,10 +72,8 @@ async def watch_results(
                     raise
                 failures += 1
                 if failures == 1 and delay is None and error.code() is grpc.StatusCode.UNAVAILABLE:
-                    _log.warning(
-                        "results of %s have to wait (%s): %s",
-                        where.endpoint, error.details(), cure(where, error.details() or ""),
-                    )  # fmt: skip
+                    why = error.details() or ""
+                    _log.warning("results of %s have to wait (%s): %s", where.endpoint, why, cure(where, why))
                 backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
                 await asyncio.sleep(backoff if delay is None else delay)
 

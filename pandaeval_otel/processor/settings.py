@@ -101,23 +101,23 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
     """Returns settings from arguments (those that are not ``None``), else from the environment. Raises
     :class:`ValueError` for wrong arguments."""
     environ = os.environ if environ is None else environ
-    said = {name: value for name, value in given.items() if value is not None}
-    if isinstance(said.get("headers"), Mapping):
-        said["headers"] = tuple(said["headers"].items())
-    token = said.pop("token", None)
+    values = {name: value for name, value in given.items() if value is not None}
+    if isinstance(values.get("headers"), Mapping):
+        values["headers"] = tuple(values["headers"].items())
+    token = values.pop("token", None)
     for name, (variable, read) in _VARIABLES.items():
-        if name not in said and environ.get(variable, "").strip():
-            said |= _read(name, variable, environ[variable].strip(), read)
+        if name not in values and environ.get(variable, "").strip():
+            values |= _read(name, variable, environ[variable].strip(), read)
     token = token or environ.get("PANDAEVAL_TOKEN", "").strip()
     if token:
-        said["headers"] = (*said.get("headers", ()), ("authorization", f"Bearer {token}"))
-    found = Settings(**said)
-    if bool(found.client_certificate) != bool(found.client_key):
+        values["headers"] = (*values.get("headers", ()), ("authorization", f"Bearer {token}"))
+    chosen = Settings(**values)
+    if bool(chosen.client_certificate) != bool(chosen.client_key):
         _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used")
-        found = replace(found, client_certificate="", client_key="")
-    if not found.secure and (found.certificate or found.client_certificate):
-        _log.warning("a certificate is set, and %s is not TLS: write https:// before it", found.endpoint)
-    return found
+        chosen = replace(chosen, client_certificate="", client_key="")
+    if not chosen.secure and (chosen.certificate or chosen.client_certificate):
+        _log.warning("a certificate is set, and %s is not TLS: write https:// before it", chosen.endpoint)
+    return chosen
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> bool:
@@ -148,10 +148,10 @@ def _headers(text: str) -> tuple[tuple[str, str], ...]:
 def _named(text: str) -> Redact:
     """Imports ``package.module:function``."""
     module, _, name = text.partition(":")
-    found = getattr(importlib.import_module(module), name)
-    if not callable(found):
+    function = getattr(importlib.import_module(module), name)
+    if not callable(function):
         raise TypeError(f"{text} is not a function")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
 def _is_local(target: str) -> bool:

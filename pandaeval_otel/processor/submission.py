@@ -254,8 +254,6 @@ class Submission:
         self.__dict__.clear()
         return kept
 
-    # -- behind the gate -----------------------------------------------------------------------------------------
-
     def _cancel(self) -> None:
         if self._call is not None:
             self._call.cancel()

@@ -34,12 +34,12 @@ AREAS: Mapping[str, Area] = {
         ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
-        ("store/series.py",),
+        ("store/series.py", "store/series_table.py"),
         ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(
         (
-            *("store/finding.py", "store/listed.py"),
+            *("store/finding.py", "store/listed.py", "store/listed_pages.py"),
             *("show/api/lists.py", "show/api/filters.py"),
             "show/shapes.py",
         ),
@@ -55,7 +55,7 @@ AREAS: Mapping[str, Area] = {
             *("store/table.py", "store/changes.py", "store/chunks.py"),
             *("store/jobs.py", "store/numbers.py"),
             *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/runs.py"),
-            "store/store.py",
+            *("store/schedules.py", "store/store.py"),
         ),
         ("store",),
     ),

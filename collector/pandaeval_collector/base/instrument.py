@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pandaeval_otel.base.names import bounded
@@ -24,6 +25,14 @@ class Instrument:
     unit: str
     description: str
     bounds: tuple[float, ...] = ()
+
+
+def instruments(table: str, bounds: Mapping[str, tuple[float, ...]] | None = None) -> Mapping[str, Instrument]:
+    """Reads instruments by name from a table: in each line one with its name, kind and unit, and what it says; indented
+    lines go on with the one before. ``bounds``: of histograms, by name."""
+    lines = (line.split(" ", 3) for line in table.strip().replace("\n  ", " ").split("\n"))
+    given = bounds or {}
+    return {name: Instrument(name, kind, unit, text, given.get(name, ())) for name, kind, unit, text in lines}
 
 
 @functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request

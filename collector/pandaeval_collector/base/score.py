@@ -38,7 +38,11 @@ class Score:
     """A judgement: ``value`` in 0..1, 1 is best. ``raw`` is the native value where the source has a scale of its own
     (``scale`` names it, for instance ``"1-5"``). ``coverage``: share 0..1 of the expected evidence that was there.
     ``failed`` overrides ``value >= threshold`` where the metric's rule is not a threshold alone; ``label`` names the
-    failure then. ``span_ids`` are the spans that the reason speaks of. Raises ``ValueError`` outside 0..1."""
+    failure then. ``span_ids`` are the spans that the reason speaks of. Raises ``ValueError`` outside 0..1.
+
+    >>> Score(0.8, "four of five calls were right", raw=4.0, scale="0-5").value
+    0.8
+    """
 
     value: float
     reason: str = ""

@@ -109,7 +109,13 @@ _ENDPOINT = re.compile(
 class Section(BaseModel):
     """A group of keys, each described by the docstring below it. Unknown keys are errors; values never change after
     loading. Each subclass is named after its key: the JSON schema that ``pandaeval config`` prints contains the class
-    names."""
+    names.
+
+    >>> class Sink(Section):
+    ...     timeout: Duration = 10.0
+    >>> Sink(timeout="1m30s").timeout
+    90.0
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from pandaeval_collector.base.instrument import Attributes, Instrument, attributes
+from pandaeval_collector.base.instrument import Attributes, Instrument, attributes, instruments
 from pandaeval_otel.base.component_errors import ERRORS, Component
 
 _COMPONENT_ERRORS = "pandaeval.component.errors"
@@ -75,21 +75,13 @@ pandaeval.lag gauge s How long the oldest due trace has been waiting
 pandaeval.accounting.residual gauge {item} Items that no count accounts for; 0, or there is a bug
 pandaeval.exporter.state gauge {state} 1 up, 0 down, -1 off because the sink does not take it
 """
-"""In each line an instrument: its name, kind and unit, what it says; indented lines go on with the one before."""
-INSTRUMENTS: Mapping[str, Instrument] = {
-    name: Instrument(name, kind, unit, description)
-    for name, kind, unit, description in (
-        line.split(" ", 3) for line in _TABLE.strip().replace("\n  ", " ").split("\n")
-    )
-}
+INSTRUMENTS = instruments(_TABLE)
 _FATES = tuple((outcome, "") for outcome in ("decoded", "stored", "duplicate", "own_output"))
 _FATES += (("rejected", "invalid"), ("rejected", "late"))
 _FROM_THE_START = tuple((name, *fate) for name in ("pandaeval.spans", "pandaeval.logs") for fate in _FATES)
 """Counters that are shown as 0 before they count, so that an alert on their increase sees the first one too."""
 
 Key = tuple[str, str, str]
-
-
 Relayed = tuple[Sequence[tuple[str, Attributes, int]], Mapping[tuple[str, Attributes], float]]
 """What one process tells another that it counted, and its gauges."""
 
@@ -155,11 +147,11 @@ class Telemetry:
 
     def counts(self) -> dict[Key, int]:
         """Returns what was counted, by name, outcome and reason."""
-        found: Counter[Key] = Counter()
+        counts: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
-            found[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
-        return {key: value for key, value in found.items() if value}
+            counts[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
+        return {key: value for key, value in counts.items() if value}
 
     def component_errors(self) -> Counter[Component]:
         """Returns how often each component, by kind and name, raised since this object was made, in this process and in
@@ -192,8 +184,8 @@ class Telemetry:
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:
         with self._lock:
-            found = dict(self._counts)
+            counts = dict(self._counts)
         raised = self.component_errors().items()
-        return found | {
+        return counts | {
             (_COMPONENT_ERRORS, attributes(kind=kind, component=name)): times for (kind, name), times in raised
         }

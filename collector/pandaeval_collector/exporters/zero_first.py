@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, StoredSeries
-from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point, attributes_of
+from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
+from pandaeval_collector.store.series_table import attributes_of
 
 PAGE = 250
 """Series that are read, rendered and sent at a time: all of them might be more than memory and readers can take."""

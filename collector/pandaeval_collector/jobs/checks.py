@@ -175,12 +175,7 @@ class AskedAgain:
     loop."""
 
     def __init__(
-        self,
-        desk: Desk,
-        agreement: Agreement,
-        telemetry: Telemetry,
-        share: float,
-        model: str | None = None,
+        self, desk: Desk, agreement: Agreement, telemetry: Telemetry, share: float, model: str | None = None
     ) -> None:
         self._desk, self._agreement, self._telemetry, self._share = desk, agreement, telemetry, share
         self._model = model

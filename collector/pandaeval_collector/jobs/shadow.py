@@ -67,12 +67,7 @@ def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
 
 
 async def open_shadow(
-    store: Store,
-    desk: Desk,
-    live: Evaluator,
-    telemetry: Telemetry,
-    model: str | None,
-    share: float,
+    store: Store, desk: Desk, live: Evaluator, telemetry: Telemetry, model: str | None, share: float
 ) -> Shadow | None:
     """Opens the shadow with its run, which lasts while the configuration names this model; ends that of another model.
     Returns ``None`` without a model."""

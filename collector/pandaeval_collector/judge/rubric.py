@@ -42,7 +42,11 @@ class Rubric(Generic[V]):
     versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
     of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
     given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
-    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act."""
+    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act.
+
+    >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
+    900
+    """
 
     name: str
     version: str
@@ -136,18 +140,14 @@ class Guidance:
     @property
     def mark(self) -> str:
         """A suffix for versions that names the guidelines; ``""`` without any."""
-        if not self.texts:
-            return ""
-        return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest()
+        return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest() if self.texts else ""
 
     def added_to(self, rubric: Rubric[V]) -> Rubric[V]:
         """Returns the rubric with the guidelines, if they belong to it; else unchanged."""
         if not self.texts or rubric.name != self.rubric:
             return rubric
-        lines = "\n".join(f"- {text}" for text in self.texts)
-        return replace(
-            rubric, version=f"{rubric.version}{self.mark}", text=f"{rubric.text.strip()}\n\n{_HEAD}\n{lines}"
-        )
+        text = "\n".join([rubric.text.strip(), "", _HEAD, *(f"- {text}" for text in self.texts)])
+        return replace(rubric, version=f"{rubric.version}{self.mark}", text=text)
 
 
 def guidance(guidelines: Iterable[Guideline], metric: str, rubric: str, agent: str) -> Guidance:

@@ -21,7 +21,8 @@ from pandaeval_collector.runs.process import CallCount, LiveJudge, RunProcess, j
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, check, check_asked, choose, config_of
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.runs import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.runs import FullError, RunRow
+from pandaeval_collector.store.schedules import ScheduleRow
 
 # What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
 MOST = 200
@@ -130,8 +131,7 @@ class Runs:
         """``emit``: for runs that export their results. ``by_owner``: runs are asked for by the owner of the
         configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
-        self.store, self.config, self._environ = store, config, environ
-        self._live = live
+        self.store, self.config, self._environ, self._live = store, config, environ, live
         self.engine = Engine(store, config, environ, live, telemetry, emit)
         self._telemetry = telemetry
         self._ticking: Every | None = None

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE
+from pandaeval_collector.store.listed_pages import Listed, ListedSession
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
 
 Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field
 
 import orjson
 
-from pandaeval_collector.store import consumed, failures, jobs, listed, numbers, outbox, people, runs, series
+from pandaeval_collector.store import consumed, failures, jobs, listed, numbers, outbox, people, runs, series_table
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.failures import FailureGroupRow
@@ -85,7 +85,7 @@ def apply(
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
     outbox.put(connection, changes.outbox, times.running)
-    series.add(connection, changes.series, times.wall)
+    series_table.add(connection, changes.series, times.wall)
     insert(connection, f"judged ({people.JUDGED})", [(*astuple(each), now) for each in changes.judged])
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)

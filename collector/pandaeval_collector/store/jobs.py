@@ -98,9 +98,6 @@ class Jobs(StoreTable):
         return due
 
 
-# -- inside the transactions of others ---------------------------------------------------------------------------
-
-
 def add(
     connection: sqlite3.Connection,
     jobs: Sequence[JobRow],
@@ -150,9 +147,6 @@ def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> N
             f"UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE {_BY_ID} AND state = 'leased'",  # noqa: S608
             [(each.state, each.why, each.error[:500], now, among, each.id) for each in ends],
         )
-
-
-# -- by hand -----------------------------------------------------------------------------------------------------
 
 
 def listed(connection: sqlite3.Connection, state: str | None = None, limit: int = 20, start: str = "") -> list[Job]:

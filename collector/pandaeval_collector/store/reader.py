@@ -25,7 +25,7 @@ from pandaeval_collector.store.rows import (
     checksum_of,
 )
 from pandaeval_collector.store.runs import RunTable
-from pandaeval_collector.store.series import SeriesTable
+from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.assembly import Decided
 
@@ -59,8 +59,6 @@ class StoreReader(StoreTable):
         row = self._row("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
-    # -- spans ---------------------------------------------------------------------------------------------------
-
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
         """Reads ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
         must not be taken for the whole."""
@@ -87,8 +85,6 @@ class StoreReader(StoreTable):
     def contents(self, trace_id: bytes) -> list[Part]:
         """See :func:`pandaeval_collector.store.chunks.contents`."""
         return contents(self._reader(), trace_id)
-
-    # -- decisions and results -----------------------------------------------------------------------------------
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """Returns what the store remembers of those of the given traces that were decided before."""
@@ -145,8 +141,6 @@ class StoreReader(StoreTable):
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
         return groups(self._reader())
-
-    # -- sessions ------------------------------------------------------------------------------------------------
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
         """Returns what the decided traces of a session left behind, in session order."""

@@ -1,5 +1,4 @@
-"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found; and the
-schedules that start runs.
+"""Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
 
 A run is ``queued``, ``running``, ``done`` or ``cancelled``, or ``standing``: it goes on beside live judging. Each of
 its traces (an item) is ``pending``, ``done`` or ``failed``. The results of a batch and the states of its items are one
@@ -63,7 +62,8 @@ class RunRow:
         return self.state in ("done", "cancelled")
 
 
-_RUN = ", ".join(RunRow.__dataclass_fields__)
+RUN = ", ".join(RunRow.__dataclass_fields__)
+"""The columns of a run."""
 
 
 @dataclass(slots=True)
@@ -98,15 +98,13 @@ class RunBatch:
 class RunTable(StoreTable):
     """The runs of one store."""
 
-    # -- asked for -----------------------------------------------------------------------------------------------
-
     def create(self, body: bytes, key: str | None = None) -> Future[tuple[RunRow, bool]]:
         """Queues a run over the traces that there are by now. The future holds the run, and whether it is new: a
         ``key`` that was given before returns its run. Raises :class:`KeyTakenError` where that run asked for something
         else, :class:`FullError` where too many wait already."""
 
         def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
-            row = connection.execute(f"SELECT {_RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
+            row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
             if row is None:
                 # Schedules' runs do not count: each has one at a time.
                 query = "SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''"
@@ -174,8 +172,6 @@ class RunTable(StoreTable):
 
         return self._writer.submit(work)
 
-    # -- under way -----------------------------------------------------------------------------------------------
-
     def begin(self, no: int) -> Future[float | None]:
         """Marks a queued run as running. The future holds when this attempt at it began, which :meth:`end` asks for;
         ``None`` for a run that is over."""
@@ -196,10 +192,7 @@ class RunTable(StoreTable):
         return self._writer.execute(
             """UPDATE runs SET state = 'done', ended_at = ?, error = ?
                WHERE no = ? AND state = 'running' AND started_at = ?""",
-            self._clock.calendar(),
-            error[:500],
-            no,
-            attempt,
+            *(self._clock.calendar(), error[:500], no, attempt),
         )
 
     def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:
@@ -258,8 +251,6 @@ class RunTable(StoreTable):
         whole = [row for row in rows if row[1] != last]
         return whole or self._rows(f"{query} AND grp = ? ORDER BY no", no, last)
 
-    # -- looked at -----------------------------------------------------------------------------------------------
-
     def find(self, id_: str) -> RunRow | None:
         """Looks up a run by its id."""
         return self._first("id = ?", id_)
@@ -271,11 +262,11 @@ class RunTable(StoreTable):
 
     def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
         """Returns runs, newest first. ``before``: the number at which the last page ended."""
-        query = f"SELECT {_RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?"  # noqa: S608
+        query = f"SELECT {RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?"  # noqa: S608
         return [RunRow(*row) for row in self._rows(query, 1 << 62 if before is None else before, limit)]
 
     def _first(self, where: str, *values: object) -> RunRow | None:
-        row = self._row(f"SELECT {_RUN} FROM runs WHERE {where} LIMIT 1", *values)  # noqa: S608
+        row = self._row(f"SELECT {RUN} FROM runs WHERE {where} LIMIT 1", *values)  # noqa: S608
         return None if row is None else RunRow(*row)
 
     def placed(self, trace_id: bytes) -> tuple[int, int] | None:
@@ -375,7 +366,7 @@ def queued(
     (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
     row = connection.execute(
         f"""INSERT INTO runs (id, key, schedule, state, created_at, upto, body) VALUES (?, ?, ?, 'queued', ?, ?, ?)
-            RETURNING {_RUN}""",  # noqa: S608
+            RETURNING {RUN}""",  # noqa: S608
         (secrets.token_hex(8), key, schedule, now, max(0, upto), body),
     ).fetchone()
     return RunRow(*row)
@@ -406,78 +397,3 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
             break
         connection.execute("DELETE FROM runs WHERE no = ?", (no,))
     return gone
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleRow:
-    """A schedule. ``fired_at``: Unix seconds; ``seen``: up to when its runs cover decisions, by the store's
-    calendar."""
-
-    id: str
-    cron: str
-    paused: bool
-    created_at: float
-    fired_at: float
-    seen: float
-    body: bytes
-
-
-_SCHEDULE = ", ".join(ScheduleRow.__dataclass_fields__)
-
-
-class Schedules(StoreTable):
-    """The schedules of one store: when they fired last, and up to when decisions are in a run of theirs."""
-
-    def all(self) -> list[ScheduleRow]:
-        """Returns all schedules, in order of creation."""
-        rows = self._rows(f"SELECT {_SCHEDULE} FROM schedules ORDER BY created_at, id")  # noqa: S608
-        return [ScheduleRow(id_, cron, bool(paused), *rest) for id_, cron, paused, *rest in rows]
-
-    def find(self, id_: str) -> ScheduleRow | None:
-        """The schedule of an id."""
-        return next((row for row in self.all() if row.id == id_), None)
-
-    def newest_run(self, id_: str) -> RunRow | None:
-        """Returns the run that a schedule started last."""
-        row = self._row(f"SELECT {_RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", id_)  # noqa: S608
-        return None if row is None else RunRow(*row)
-
-    def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
-        """Adds a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
-        :class:`FullError` where there are too many."""
-        row = ScheduleRow(secrets.token_hex(4), cron, False, now, now, self._clock.calendar(), body)
-
-        def work(connection: sqlite3.Connection) -> ScheduleRow:
-            (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
-            if kept >= MOST_WAITING:
-                raise FullError(f"there are {kept} schedules already: remove some")
-            connection.execute(
-                f"INSERT INTO schedules ({_SCHEDULE}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                astuple(row),
-            )
-            return row
-
-        return self._writer.submit(work)
-
-    def remove(self, id_: str) -> Future[int]:
-        """Deletes a schedule and keeps its runs. The future holds 0 where there was none."""
-        return self._writer.execute("DELETE FROM schedules WHERE id = ?", id_)
-
-    def pause(self, id_: str, paused: bool, now: float) -> Future[int]:
-        """Pauses a schedule or lets it go on: what came meanwhile is then in its next run, at its next time after
-        ``now``. The future holds 0 where there is no such schedule."""
-        statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
-        return self._writer.execute(statement, paused, paused, now, id_)
-
-    def fire(self, id_: str, body: bytes, now: float, until: float) -> Future[RunRow | None]:
-        """Queues a run of what was decided since the schedule fired last, up to ``until`` (in the store's calendar),
-        and notes that, in one transaction. ``body``: what is asked for. The future holds ``None`` for a schedule that
-        was removed."""
-
-        def work(connection: sqlite3.Connection) -> RunRow | None:
-            statement = "UPDATE schedules SET fired_at = ?, seen = ? WHERE id = ?"
-            if not connection.execute(statement, (now, until, id_)).rowcount:
-                return None
-            return queued(connection, body, until, schedule=id_)
-
-        return self._writer.submit(work)

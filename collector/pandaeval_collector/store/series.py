@@ -6,24 +6,17 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import itertools
-import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument
+from pandaeval_collector.base.instrument import MAX_SERIES, Attributes, Instrument, instruments
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.store import numbers
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.rows import SeriesRow, StoredSeries
-from pandaeval_collector.store.table import StoreTable, insert
+from pandaeval_collector.store.rows import SeriesRow
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
@@ -114,55 +107,35 @@ def filled(*attributes: tuple[str, str | None]) -> Attributes:
     return tuple((key, value) for key, value in attributes if value)
 
 
-# The instruments of the score series.
-SCORE = Instrument(
-    "pandaeval.evaluation.score",
-    "histogram",
-    "{score}",
-    "Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric",
-    (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
-)
-EVALUATIONS = Instrument(
-    "pandaeval.evaluations", "counter", "{evaluation}", "Results by outcome, why there is no score, and pass or fail"
-)
-REVISIONS = Instrument(
-    "pandaeval.revisions", "counter", "{revision}", "Results that replace an earlier one of the same unit and metric"
-)
-JUDGE_DURATION = Instrument(
-    "pandaeval.judge.duration",
-    "histogram",
-    "s",
-    "How long a judged result waited for its model",
-    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
-)
-JUDGE_TOKENS = Instrument("pandaeval.judge.tokens", "counter", "{token}", "Tokens that judged results took")
-JUDGE_COST = Instrument("pandaeval.judge.cost", "counter", "{USD}", "US dollars that judged results did cost")
-JUDGE_CACHED = Instrument(
-    "pandaeval.judge.cached_tokens", "counter", "{token}", "Those of them that came from the provider's prompt cache"
-)
-FAILURES = Instrument(
-    "pandaeval.failures", "counter", "{failure}", "Results whose label says what went wrong, each unit once per metric"
-)
-SHADOW_SCORE = Instrument(
-    "pandaeval.shadow.score",
-    "histogram",
-    "{score}",
-    "Scores that the judge in the shadow of the live one gives; each trace once per metric",
-    SCORE.bounds,
-)
-SHADOW_EVALUATIONS = Instrument(
-    "pandaeval.shadow.evaluations",
-    "counter",
-    "{evaluation}",
-    "Results of the judge in the shadow by outcome, why there is no score, and pass or fail",
-)
-INSTRUMENTS: Mapping[str, Instrument] = {
-    each.name: each
-    for each in (
-        *(SCORE, EVALUATIONS, REVISIONS, FAILURES, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED),
-        *(SHADOW_SCORE, SHADOW_EVALUATIONS),
-    )
+def folded(attributes: Attributes) -> Attributes:
+    """Returns the attributes with ``__other__`` in place of every value that senders choose."""
+    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
+
+
+_SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_BOUNDS = {
+    "pandaeval.evaluation.score": _SCORES,
+    "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
+    "pandaeval.shadow.score": _SCORES,
 }
+_TABLE = """
+pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
+pandaeval.evaluations counter {evaluation} Results by outcome, why there is no score, and pass or fail
+pandaeval.revisions counter {revision} Results that replace an earlier one of the same unit and metric
+pandaeval.failures counter {failure} Results whose label says what went wrong, each unit once per metric
+pandaeval.judge.duration histogram s How long a judged result waited for its model
+pandaeval.judge.tokens counter {token} Tokens that judged results took
+pandaeval.judge.cost counter {USD} US dollars that judged results did cost
+pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
+pandaeval.shadow.score histogram {score} Scores that the judge in the shadow of the live one gives; each trace once per
+  metric
+pandaeval.shadow.evaluations counter {evaluation} Results of the judge in the shadow by outcome, why there is no score,
+  and pass or fail
+"""
+INSTRUMENTS = instruments(_TABLE, _BOUNDS)
+"""The instruments of the score series."""
+SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE, SHADOW_SCORE, SHADOW_EVALUATIONS = INSTRUMENTS.values()
+JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
 
 
 class Exemplar(NamedTuple):
@@ -328,140 +301,3 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
         )
         for each in added
     ]
-
-
-_ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
-"""Which column notes that a reader was shown a series as 0."""
-_MOVED_AT_ONCE = 200
-"""Series in one transaction: senders wait meanwhile."""
-
-
-class SeriesTable(StoreTable):
-    """The table of score series: increments are added, it is read in pages, and series are merged into others."""
-
-    def page(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
-        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
-        ``reader``: ``otlp`` or ``scrape``."""
-        rows = self._rows(
-            f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {_ZEROS[reader]}
-                FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608
-            *(after, name, limit),
-        )
-        series = []
-        for key, _, attributes, start_ns, count, total, buckets, exemplars, zero_at in rows:
-            shown = {int(index): tuple(exemplar) for index, exemplar in orjson.loads(exemplars).items()}
-            counts = tuple(orjson.loads(buckets))
-            series.append(StoredSeries(key, name, attributes, start_ns, count, total, counts, shown, zero_at))
-        return series
-
-    def names(self) -> list[tuple[str, Attributes]]:
-        """Names and attributes of all score series."""
-        return [(name, attributes_of(written)) for name, written in self._rows("SELECT name, attributes FROM series")]
-
-    def labels(self) -> list[tuple[str, str]]:
-        """The label values that were admitted so far."""
-        return self._rows("SELECT kind, value FROM labels")
-
-    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
-        """Notes that a reader was shown these series as 0."""
-        column = _ZEROS[reader]
-        statement = f"UPDATE series SET {column} = ? WHERE key = ? AND {column} IS NULL"  # noqa: S608
-        values = [(now, key) for key in keys]
-        return self._writer.submit(lambda connection: connection.executemany(statement, values).rowcount)
-
-    def bound(self, most: int) -> int:
-        """Makes series beyond ``most``, as many as another configuration may have left behind, part of those of
-        ``__other__``, the youngest first. Returns how many. Blocks."""
-        rows = self._rows("SELECT key, attributes FROM series ORDER BY start_ns, key")
-        ours = [key for key, written in rows if folded(attributes := attributes_of(written)) != attributes]
-        beyond = ours[most:]
-        return sum(
-            self._writer.submit(functools.partial(move, keys=beyond[at : at + _MOVED_AT_ONCE], renamed=folded)).result()
-            for at in range(0, len(beyond), _MOVED_AT_ONCE)
-        )
-
-
-def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
-    """Adds increments to the series. Takes time in proportion to the increments, not to the table."""
-    keys = [key_of(row.name, row.attributes) for row in added]
-    standing: dict[str, tuple[float, float, list[int], dict[str, object]]] = {}
-    query = "SELECT key, count, total, buckets, exemplars FROM series WHERE key IN ({marks})"
-    for key, count, total, buckets, exemplars in numbers.each_of(connection, query, set(keys)):
-        standing[key] = count, total, orjson.loads(buckets), orjson.loads(exemplars)
-    by_key = dict(zip(keys, added, strict=True))
-    for key, row in zip(keys, added, strict=True):
-        count, total, buckets, exemplars = standing.get(key) or (0, 0.0, [0] * row.width, {})
-        for index, number in row.buckets.items():
-            buckets[index] += number
-        exemplars.update({str(index): tuple(exemplar) for index, exemplar in row.exemplars.items()})
-        standing[key] = count + row.count, total + row.total, buckets, exemplars
-    insert(
-        connection,
-        "series (key, name, attributes, start_ns, count, total, buckets, exemplars)",
-        [
-            (
-                key,
-                by_key[key].name,
-                by_key[key].attributes,
-                int(now * 1e9),
-                count,
-                total,
-                orjson.dumps(buckets).decode(),
-                orjson.dumps(exemplars).decode(),
-            )
-            for key, (count, total, buckets, exemplars) in standing.items()
-        ],
-        """ON CONFLICT (key) DO UPDATE SET count = excluded.count, total = excluded.total,
-           buckets = excluded.buckets, exemplars = excluded.exemplars""",
-    )
-
-
-def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
-    """Moves series to other attributes and adds them to what stands there; returns how many moved. Readers have seen
-    them, so none begins at 0 again. Memory is taken for one of them at a time."""
-    moved = 0
-    for key in keys:
-        row = connection.execute(
-            """SELECT name, attributes, start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape
-               FROM series WHERE key = ?""",
-            (key,),
-        ).fetchone()
-        if row is None or (after := renamed(before := attributes_of(row[1]))) == before:
-            continue
-        connection.execute("DELETE FROM series WHERE key = ?", (key,))
-        _join(connection, row[0], orjson.dumps(after).decode(), row[2:])
-        moved += 1
-    return moved
-
-
-def folded(attributes: Attributes) -> Attributes:
-    """Returns the attributes with ``__other__`` in place of every value that senders choose."""
-    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
-
-
-def attributes_of(written: str) -> Attributes:
-    """Reads the attributes of a series from its row."""
-    return tuple((str(name), str(value)) for name, value in orjson.loads(written))
-
-
-def key_of(name: str, attributes: str) -> str:
-    """Computes the key of a series."""
-    return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()
-
-
-def _join(connection: sqlite3.Connection, name: str, attributes: str, row: Sequence[Any]) -> None:
-    start_ns, count, total, buckets, exemplars, *zeros = row
-    key = key_of(name, attributes)
-    there = connection.execute(
-        "SELECT start_ns, count, total, buckets, exemplars, zero_otlp, zero_scrape FROM series WHERE key = ?", (key,)
-    ).fetchone()
-    if there is not None:
-        start_ns, count, total = min(start_ns, there[0]), count + there[1], total + there[2]
-        both = itertools.zip_longest(orjson.loads(there[3]), orjson.loads(buckets), fillvalue=0)
-        buckets = orjson.dumps([one + other for one, other in both]).decode()
-        exemplars = orjson.dumps(orjson.loads(exemplars) | orjson.loads(there[4])).decode()
-        zeros = [standing if standing is not None else own for standing, own in zip(there[5:], zeros, strict=True)]
-    connection.execute(
-        "INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (key, name, attributes, start_ns, count, total, buckets, exemplars, *zeros),
-    )

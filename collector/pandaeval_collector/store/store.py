@@ -37,8 +37,9 @@ from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import BLOCK_BITS, Seen
 from pandaeval_collector.store.rows import Chunk, ResultRow
-from pandaeval_collector.store.runs import RunTable, Schedules
-from pandaeval_collector.store.series import SeriesTable
+from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.schedules import Schedules
+from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import insert
 from pandaeval_otel.assembly import Decided
 
@@ -78,11 +79,7 @@ class Store:
     nothing (for temporary stores). ``max_bytes``: the disk budget of the whole store."""
 
     def __init__(
-        self,
-        path: Path,
-        durability: Durability = "full",
-        max_bytes: int = 10 << 30,
-        clock: StoreClock | None = None,
+        self, path: Path, durability: Durability = "full", max_bytes: int = 10 << 30, clock: StoreClock | None = None
     ) -> None:
         self.path, self.max_bytes, self.clock = path, max_bytes, clock or StoreClock()
         self._file, self._durability = path / FILE_NAME, durability

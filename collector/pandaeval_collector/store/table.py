@@ -24,10 +24,7 @@ class StoreTable:
     writing happens on the store's writer: nothing can be written without one."""
 
     def __init__(
-        self,
-        reader: Callable[[], sqlite3.Connection],
-        writer: Writer | None = None,
-        clock: StoreClock | None = None,
+        self, reader: Callable[[], sqlite3.Connection], writer: Writer | None = None, clock: StoreClock | None = None
     ) -> None:
         self._reader, self._writer, self._clock = reader, cast(Writer, writer), cast(StoreClock, clock)
 

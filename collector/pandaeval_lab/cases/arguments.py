@@ -33,11 +33,7 @@ def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 
 
 def _place(
-    row: int,
-    worth: Sequence[Sequence[float]],
-    row_price: list[float],
-    column_price: list[float],
-    taken_by: list[int],
+    row: int, worth: Sequence[Sequence[float]], row_price: list[float], column_price: list[float], taken_by: list[int]
 ) -> None:
     """Gives ``row`` a column, and others another one where that is better for all."""
     size = len(column_price)

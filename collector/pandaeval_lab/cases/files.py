@@ -14,23 +14,10 @@ from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import (
-    WORDS,
-    BadTextError,
-    Place,
-    read_yaml,
-)
+from pandaeval_collector.base.untrusted.yaml_text import WORDS, BadTextError, Place, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
-from pandaeval_lab.cases.model import (
-    Case,
-    CountedCalls,
-    ExpectedCall,
-    Interaction,
-    OutputFormat,
-    Recorded,
-    Suite,
-)
+from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Interaction, OutputFormat, Recorded, Suite
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {

@@ -52,13 +52,7 @@ _DRILLED = ("claim", "value")
 
 
 def prepared(
-    settings: Config,
-    guidelines: Path,
-    labels: Path,
-    source: RunSource,
-    metric: str,
-    agent: str,
-    usd: float | None,
+    settings: Config, guidelines: Path, labels: Path, source: RunSource, metric: str, agent: str, usd: float | None
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
     verdicts = read_labels(labels, metric_names(None)).labels
@@ -171,11 +165,7 @@ def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
 
 
 def write(
-    path: Path,
-    entries: Sequence[WrittenGuideline],
-    judging: FileJudging,
-    found: Alignment,
-    guards: Mapping[str, str],
+    path: Path, entries: Sequence[WrittenGuideline], judging: FileJudging, found: Alignment, guards: Mapping[str, str]
 ) -> None:
     """Writes what became of each guideline that was tried into the file of guidelines."""
     by_text = {each.text: each for each in found.tried}

@@ -19,8 +19,9 @@ from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.store.connection import FILE_NAME
-from pandaeval_collector.store.finding import Finder, Listed
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_lab.replay.files import BadLine, Input, Request, UnusableInputError
 from pandaeval_lab.replay.sources import TraceSource
 

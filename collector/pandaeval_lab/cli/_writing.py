@@ -1,19 +1,15 @@
-"""Where commands write what takes a while: a file or standard output, and how far they are."""
+"""Where commands write: a file or standard output."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._terminal import guarded, write_json
+from pandaeval_collector.cli._terminal import write_json
 
 
 @contextmanager
@@ -38,25 +34,3 @@ def write_json_line(target: TextIO, line: bytes) -> None:
         write_json(line)
     else:
         target.write(line.decode() + "\n")
-
-
-@contextmanager
-def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the bytes whose traces were scored since its last call. The progress bar shows
-    spans, estimated from their share of the bytes (``size`` in all), and how many a second."""
-    if not console.is_terminal:
-        yield lambda scored: None
-        return
-    columns = TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("spans {task.fields[rate]}")
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar, guarded():
-        task = bar.add_task("scoring", total=spans, visible=False, rate="")
-        started, done = time.monotonic(), 0
-
-        def told(scored: int) -> None:
-            nonlocal done
-            done += scored
-            shown = round(spans * done / size) if size else spans
-            rate = shown / max(1e-3, time.monotonic() - started)
-            bar.update(task, completed=shown, visible=True, rate=f"{rate:,.0f}/s")
-
-        yield told

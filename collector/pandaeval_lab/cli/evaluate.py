@@ -42,7 +42,7 @@ from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
 from pandaeval_lab.cli._where import Chooser, parse_where
-from pandaeval_lab.cli._writing import output_file, throughput, write_json_line
+from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.cli.report import default_file, write_report
 from pandaeval_lab.passk.gate import GateVerdict
 from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
@@ -247,11 +247,7 @@ class Evaluation:
         return FileWorkers(number, setup, os.environ)
 
     def _results(
-        self,
-        files: TraceFiles,
-        scorer: Evaluator,
-        asked: ReplayJudge | None,
-        on_decided: Callable[[Conclusion], None],
+        self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, on_decided: Callable[[Conclusion], None]
     ) -> Iterator[Result]:
         """Yields the results of traces and sessions, then those of trials."""
         suite, layers, matcher = self._suite, self._layers, self._matcher
@@ -308,11 +304,14 @@ class Evaluation:
             return
         as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
-        with throughput(console(stderr=True), files.read.items, files.read.stored_bytes) as on_read:
+        spans, size, scored = files.read.items, files.read.stored_bytes, 0
+        with progress(console(stderr=True), "scoring") as on_scored:
 
             def decided(decision: Conclusion) -> None:
+                nonlocal scored
                 self._summary.runs(decision.told)
-                on_read(sum(trace.size for trace in decision.changes.traces))
+                scored += sum(trace.size for trace in decision.changes.traces)
+                on_scored(round(spans * scored / size) if size else spans, spans)  # as large as all others
 
             for result in results(decided):
                 failed = self._summary.take(result) is not None

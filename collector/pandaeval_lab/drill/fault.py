@@ -100,7 +100,11 @@ Family = Literal["value", "claim", "call", "course", "telemetry"]
 class Fault:
     """One kind of fault. ``text``: what it is, in a sentence. ``edit`` returns the change that plants it into a run, or
     raises :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the
-    run right and take away what shows it: the right finding is "cannot tell"."""
+    run right and take away what shows it: the right finding is "cannot tell".
+
+    >>> Fault("claim", "The answer is cut off.", lambda run, rng: AnswerEdit(run.answer[:20], "cut off")).family
+    'claim'
+    """
 
     family: Family
     text: str

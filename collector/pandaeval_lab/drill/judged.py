@@ -58,12 +58,7 @@ class JudgedDrill:
     """Puts copies of one drill to a judge, for at most ``budget`` US dollars."""
 
     def __init__(
-        self,
-        drill: Drill,
-        scorer: Evaluator,
-        judge: JudgeConfig,
-        environ: Mapping[str, str],
-        budget: float,
+        self, drill: Drill, scorer: Evaluator, judge: JudgeConfig, environ: Mapping[str, str], budget: float
     ) -> None:
         self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
         self._judge, self._environ = judge, environ

@@ -182,10 +182,7 @@ class Tally:
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
         """Returns the faults by their share of right findings, lowest first, then those that no run could have."""
-        return sorted(
-            self.faults.items(),
-            key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]),
-        )
+        return sorted(self.faults.items(), key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object with which a later drill can be compared."""

@@ -23,13 +23,7 @@ from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import (
-    COUNTED,
-    arguments_missing,
-    compared,
-    weighed,
-    wrong_arguments,
-)
+from pandaeval_lab.graders._expected import COUNTED, arguments_missing, compared, weighed, wrong_arguments
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -83,9 +83,8 @@ class Input:
         try:
             self._raw = open_given(path)
         except OSError as error:
-            cure = (
-                "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
-            )
+            store = "a trace store such as jaeger://HOST:16686?service=NAME"
+            cure = f"name a file of traces, - for standard input, or {store}"
             raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
         self.size = path.stat().st_size
 

@@ -122,7 +122,7 @@ def _pages(ask: Any, wanted: Wanted, **how: Any) -> list[Any]:
 def test_traces_are_those_that_are_wanted_in_order(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, fits: Any, many: int
 ) -> None:
-    monkeypatch.setattr("pandaeval_collector.store.finding._MANY", many)
+    monkeypatch.setattr("pandaeval_collector.store.listed_pages._MANY", many)
     expected = [each for each in TRACES if fits(each)]
     worst = sorted(expected, key=lambda each: (not each["failed"], each["score"], each["id"]))
     assert [row.facts["id"] for row in _pages(finder.traces, wanted)] == [each["id"] for each in worst]
@@ -141,7 +141,7 @@ def test_traces_are_those_that_are_wanted_in_order(
 def test_a_session_stands_where_its_worst_wanted_trace_does(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, fits: Any, many: int
 ) -> None:
-    monkeypatch.setattr("pandaeval_collector.store.finding._MANY", many)
+    monkeypatch.setattr("pandaeval_collector.store.listed_pages._MANY", many)
     seen: dict[str, dict[str, Any]] = {}
     for each in sorted(filter(fits, TRACES), key=lambda each: (not each["failed"], each["score"], each["id"])):
         seen.setdefault(each["session"] or each["id"], each)

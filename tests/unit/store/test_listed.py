@@ -20,8 +20,9 @@ from pandaeval_collector.store import (
     listed,
 )
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
-from pandaeval_collector.store.finding import MOST_STATES, Finder, Listed, ListedSession
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Wanted
+from pandaeval_collector.store.listed_pages import MOST_STATES, Listed, ListedSession
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 86_400.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.store.finding import _end as end
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, badness_of
+from pandaeval_collector.store.listed_pages import end_of as end
 
 Verdict = tuple[bool | None, float | None]
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet, finding
-from pandaeval_collector.store.finding import Finder, Position
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet, listed_pages
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED, Wanted, conditions
+from pandaeval_collector.store.listed_pages import Position
 
 WORST = [(0.25, 2), (0.5, 3), (0.5, 5), (NOT_FAILED + 0.5, 1), (NOT_FAILED + 0.75, 4)]
 """Positions of five traces in the order of the list."""
@@ -49,8 +50,8 @@ def test_where_many_rows_are_wanted_failures_are_found_in_the_order_of_the_list(
     finder: Finder, monkeypatch: pytest.MonkeyPatch, wanted: Wanted, few: str, many: str
 ) -> None:
     for least, way in ((6, few), (5, many), (4, many)):
-        monkeypatch.setattr(finding, "_MANY", least)
-        assert finding._way(finder.connection(), wanted) == way
+        monkeypatch.setattr(listed_pages, "_MANY", least)
+        assert listed_pages._way(finder.connection(), wanted) == way
 
 
 def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
@@ -58,11 +59,11 @@ def _asked(finder: Finder, wanted: Wanted, *, worst_first: bool) -> list[str]:
     reader, asked = finder.connection(), list[str]()
     reader.set_trace_callback(asked.append)
     try:
-        find = finding._worst_first if worst_first else finding._newest_first
+        find = listed_pages.worst_first if worst_first else listed_pages.newest_first
         find(reader, wanted, *conditions(wanted), None, 9)
     finally:
         reader.set_trace_callback(None)
-    return [each for each in asked if finding.COLUMNS in each]
+    return [each for each in asked if listed_pages.COLUMNS in each]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_search_reads_rows_as_they_lie_and_puts_them_in_order_then(finder: Fin
 @pytest.mark.parametrize("wanted", [Wanted(), Wanted(agent="a", service="s"), Wanted(status="ok", agent="a")], ids=str)
 def test_so_many_rows_are_read_from_any_position_on(finder: Finder, wanted: Wanted, limit: int) -> None:
     where, values = conditions(wanted)
-    for find, order, key in ((finding._worst_first, WORST, 2), (finding._newest_first, NEWEST, -1)):
+    for find, order, key in ((listed_pages.worst_first, WORST, 2), (listed_pages.newest_first, NEWEST, -1)):
         positions: list[Position | None] = [None, *order]
         for at, after in enumerate(positions):
             rows = find(finder.connection(), wanted, [*where, "no > 0"], values, after, limit)

@@ -39,6 +39,7 @@ EDITION = Path(__file__).stat().st_mtime_ns
 """Which installation this process runs. A child of another one, put in place of ours since we started, would answer in
 words that we do not know."""
 
+OnPiece = Callable[[Any], Awaitable[Any]]
 Handlers = Mapping[str, Callable[..., Any]]
 """What a process answers, by name. A request awaits ``handler(piece, *arguments)``, where ``piece`` sends a piece of
 the answer and returns what the asker said to it; a notice calls ``handler(*arguments)``."""
@@ -133,13 +134,7 @@ class Peer:
         """The number of requests that the other end has not answered."""
         return len(self._asked)
 
-    async def ask(
-        self,
-        name: str,
-        *arguments: Any,
-        patience: float = math.inf,
-        on_piece: Callable[[Any], Awaitable[Any]] | None = None,
-    ) -> Any:
+    async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
         """Returns the answer of the other end; raises the error that it met, and what ``on_piece`` raises. ``on_piece``
         takes each piece of the answer; what it returns goes back."""
         number = next(self._numbers)
@@ -289,13 +284,7 @@ class Calls:
             raise ChildStartError(f"{self._what} is not started any more")
         starting.result()
 
-    async def ask(
-        self,
-        name: str,
-        *arguments: Any,
-        patience: float = math.inf,
-        on_piece: Callable[[Any], Awaitable[Any]] | None = None,
-    ) -> Any:
+    async def ask(self, name: str, *arguments: Any, patience: float = math.inf, on_piece: OnPiece | None = None) -> Any:
         """Does what :meth:`Peer.ask` does. A process that says nothing for ``patience`` seconds when it is at this
         request is killed. Raises :class:`ChildStartError` and :class:`ChildEndedError`, too."""
         await self.start()

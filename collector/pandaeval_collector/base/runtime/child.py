@@ -102,9 +102,7 @@ class Parent:
 
     def send(self, *parts: bytes) -> None:
         """Sends a frame whose body is ``parts``."""
-        self._out.write(_LENGTH.pack(sum(map(len, parts))))
-        for part in parts:
-            self._out.write(part)
+        self._out.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
         self._out.flush()
 
     def listen(self, take: Callable[[bytes], object]) -> None:
@@ -141,7 +139,7 @@ async def start_with(
         raise ChildStartError(f"cannot be started: {error}") from error
     child.send(setup)
     try:
-        said = await asyncio.wait_for(child.receive(), _START_S)
+        answer = await asyncio.wait_for(child.receive(), _START_S)
     except TimeoutError as error:
         child.kill()
         await child.wait()
@@ -149,9 +147,9 @@ async def start_with(
     except asyncio.CancelledError:  # the collector stops meanwhile
         child.kill()
         raise
-    if said is None:
+    if answer is None:
         raise ChildStartError(f"does not start: it ended at once with {await child.wait()}")
-    return child, said
+    return child, answer
 
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):

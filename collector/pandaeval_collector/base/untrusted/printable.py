@@ -68,19 +68,15 @@ def for_xml(text: str) -> str:
 
 def excerpt(text: str | None, room: int) -> str | None:
     """Returns the beginning of a text, on one line, cut to ``room`` characters before unsafe ones are written out."""
-    return excerpts((text, room))[0]
+    if text is None:
+        return None
+    line = " ".join(text[: 2 * room].split())
+    return clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…")
 
 
 def excerpts(*texts: tuple[str | None, int]) -> list[str | None]:
     """Returns the beginning of each text, on one line, in the room that is given with it."""
-    found: list[str | None] = []
-    for text, room in texts:
-        if text is None:
-            found.append(None)
-            continue
-        line = " ".join(text[: 2 * room].split())
-        found.append(clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…"))
-    return found
+    return [excerpt(text, room) for text, room in texts]
 
 
 def as_text(value: Any) -> str:

@@ -18,7 +18,7 @@ _CONTROL = re.compile(
     r"|</?(?:s|bos|eos|eot|unk|pad|end|stop|start_of_turn|end_of_turn|end_of_text|endoftext|im_start|im_end)/?>"
     r"|\#{2,3}\s?[A-Z][A-Z_ -]{1,30}\s?\#{2,3}"  # ###STOP###
     r"|\[(?:/?INST|EOS|EOT|BOS|PAD|STOP|END|DONE|TERMINATE|END OF TURN)\]"
-    r"|\b(?:TERMINATE|EOS|EOT)\b",
+    r"|\b(?:TERMINATE|EOS|EOT)\b"
 )
 
 

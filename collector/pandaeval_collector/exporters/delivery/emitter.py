@@ -58,11 +58,7 @@ class Emitter:
         changes.labels.extend(self._labels.take_new())
 
     def count(
-        self,
-        results: Sequence[Result],
-        changes: WriteSet,
-        counted: Collection[str] = (),
-        first: Collection[str] = (),
+        self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()
     ) -> None:
         """Adds series increments, as :meth:`add` does, and no outbox rows, for results that are not sent one by one."""
         labels = self._labels

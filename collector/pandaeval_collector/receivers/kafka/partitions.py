@@ -229,8 +229,6 @@ class Partitions:
         """Returns the ledgers of the partitions that are owned now."""
         return dict(self._ledgers)
 
-    # -- coming and going ----------------------------------------------------------------------------------------
-
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
         """Begins to own a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
         ends."""
@@ -281,8 +279,6 @@ class Partitions:
             )
             self._telemetry.add("pandaeval.log.messages", "lost", low - read.next)
         self._telemetry.add("pandaeval.log.partitions", "taken")
-
-    # -- what is done --------------------------------------------------------------------------------------------
 
     def traces_to_mark(self) -> list[bytes] | None:
         """Returns the traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark

@@ -13,14 +13,13 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pandaeval_collector.base.runtime.kafka import deliver
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
+from pandaeval_collector.receivers.kafka.dead_letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, PartitionLedger, Partitions
 from pandaeval_collector.receivers.kafka.protocols import (
     Deliveries,
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _WAIT_S = 500, 0.2
-_ASK_S = 30.0
-_TICK_S = 2.0
-_AGAIN_S = 1.0
+_ASK_S, _TICK_S, _AGAIN_S = 30.0, 2.0, 1.0
 _LEAVE_S = 8.0
 """How long leaving the group may take. Two readers and what else ends with them have the 30 s of a container."""
 _STILL_S = 3.0
@@ -125,8 +122,6 @@ class Reader:
         """Seconds since messages were last asked for; 0 before the first time. Grows while the client library hangs."""
         return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
 
-    # -- on the thread -------------------------------------------------------------------------------------------
-
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
@@ -189,11 +184,9 @@ class Reader:
         """Asks for messages. Where the process stood still, wherever that was, it looks what came meanwhile before
         anything may be decided."""
         messages = consumer.consume(most, wait_s)
-        now = time.monotonic()
         if self.silence >= _STILL_S:
             self._look(consumer)
-            now = time.monotonic()
-        self._asked_at = now
+        self._asked_at = time.monotonic()
         self._check(consumer)
         return messages
 
@@ -207,10 +200,7 @@ class Reader:
         consumer.resume(consumer.assignment())
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result()
-
-    # -- what was read -------------------------------------------------------------------------------------------
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _take(self, messages: Sequence[Message], consumer: Consumer) -> None:
         """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's. Raises
@@ -248,7 +238,7 @@ class Reader:
                 except ValueError as error:
                     self._letters.put(message, str(error))
                 ledger.passed(offset)
-        read, told = self._partitions.news(), False
+        read, has_warned = self._partitions.news(), False
         while True:
             # A partition that went and came back meanwhile is read again from another place.
             now = self._partitions.snapshot()
@@ -257,17 +247,15 @@ class Reader:
             try:
                 self._on_loop(self._sink.consume(whole, [each for each in read if each.partition in still]))
             except (Overloaded, Draining) as refusal:
-                if not told:
+                if not has_warned:
                     _log.warning("messages wait: %s", refusal)
-                told = True
+                has_warned = True
             else:
                 self._telemetry.add("pandaeval.log.messages", "read", len(whole))
                 return
             if self._stopping.is_set():
                 raise StoppedError
             self._wait(consumer)
-
-    # -- the group ---------------------------------------------------------------------------------------------------
 
     def _check(self, consumer: Consumer) -> None:
         """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
@@ -322,8 +310,6 @@ class Reader:
             self._telemetry.add("pandaeval.log.errors", "not_committed")
             return
         self._alive_at = began
-
-    # -- called by the client library during a poll --------------------------------------------------------------
 
     def _told(self, listener: Listener) -> Listener:
         """Wraps a listener so that its errors are kept: the library cannot pass them on."""
@@ -380,37 +366,3 @@ def _place(topic: str | None, partition: int | None, offset: int | None, metadat
     from confluent_kafka import TopicPartition
 
     return TopicPartition(str(topic), partition or 0, offset or 0, metadata)
-
-
-class DeadLetters:
-    """Writes unreadable messages to a topic. One thread at a time; connects at the first letter."""
-
-    def __init__(self, settings: Mapping[str, object], topic: str, telemetry: Telemetry) -> None:
-        self._settings, self._topic, self._telemetry = settings, topic, telemetry
-        self._producer: Any = None
-
-    def put(self, message: Message, why: str) -> None:
-        """Writes a message to the topic and returns when the broker has it. Where it refuses, that is logged and
-        counted: the message must not keep all that comes after it from being read."""
-        from confluent_kafka import KafkaException, Producer
-
-        where = f"{message.topic()}/{message.partition()}/{message.offset()}"
-        headers = [("pandaeval.reason", why[:500].encode()), ("pandaeval.source", where.encode())]
-        letter = {"key": message.key(), "value": message.value(), "headers": headers}
-        try:
-            if self._producer is None:
-                self._producer = Producer(dict(self._settings))
-            failure = deliver(self._producer, self._topic, [letter])
-        except (KafkaException, BufferError) as error:
-            failure = str(error)
-        if failure:
-            _log.error("message %s cannot be read (%s), nor put aside in %s (%s)", where, why, self._topic, failure)
-        else:
-            _log.warning("message %s cannot be read (%s) and was put aside in %s", where, why, self._topic)
-        self._telemetry.add("pandaeval.log.messages", "dead", 1, "lost" if failure else "malformed")
-
-    def close(self) -> None:
-        """Closes the connection."""
-        if self._producer is not None:
-            self._producer.flush(1)
-            self._producer = None

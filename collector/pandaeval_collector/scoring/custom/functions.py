@@ -28,9 +28,10 @@ _ABOUT = {
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
-    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`)::
+    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`).
 
-        TONE = judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5)
+    >>> judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5).kind
+    'llm'
 
     Raises ``ValueError`` for what is wrong with them.
     """
@@ -103,10 +104,8 @@ def _text(definition: Definition) -> Iterator[str]:
         steps = "\n".join(f"{number}. {step.strip()}" for number, step in enumerate(definition.steps, 1))
         yield f"Go through these steps, one after the other, before you answer:\n{steps}"
     if definition.labels is not None:
-        labels = ((name, label.meaning.strip()) for name, label in definition.labels.items())
-        yield "\n".join(
-            ["Choices:", *(f'- "{name}"' + (f": {meaning}" if meaning else "") for name, meaning in labels)]
-        )
+        meanings = ((name, label.meaning.strip()) for name, label in definition.labels.items())
+        yield "\n".join(["Choices:", *(f'- "{name}"' + (f": {text}" if text else "") for name, text in meanings)])
         return
     least, most = definition.range
     yield f"Answer with a number from {least:g} (worst) to {most:g} (best)."
@@ -122,10 +121,8 @@ def _verdict(definition: Definition) -> type[Verdict]:
         about = f'One of the choices; "{UNKNOWN}" if the record does not suffice to tell.'
         return create_model(definition.name, __base__=Verdict, reason=reason, label=(choices, Field(description=about)))
     least, most = definition.range
-    number: Any = (
-        float | None,
-        Field(ge=least, le=most, description="By the criteria. Null if the record does not suffice to tell."),
-    )
+    about = "By the criteria. Null if the record does not suffice to tell."
+    number: Any = (float | None, Field(ge=least, le=most, description=about))
     return create_model(definition.name, __base__=Verdict, reason=reason, score=number)
 
 
@@ -159,12 +156,14 @@ def metric(
     unscored: tuple[Why, ...] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Makes a metric of the function below it, or of a class with a method ``score``::
+    """Makes a metric of the function below it, or of a class with a method ``score``.
 
-        @metric(threshold=0.5)
-        def brevity(trace):
-            '''Is the answer short enough to be read?'''
-            return min(1.0, 150 / max(1, len((trace.output or "").split())))
+    >>> @metric(threshold=0.5)
+    ... def brevity(trace):
+    ...     '''Is the answer short enough to be read?'''
+    ...     return min(1.0, 150 / max(1, len((trace.output or "").split())))
+    >>> brevity.name
+    'brevity'
 
     The function is called with the trace (or what else is of its ``level``) and, where it takes a second argument, with
     the context; an ``async`` one with the trace and a judge, which makes it a judged metric. It returns a number on

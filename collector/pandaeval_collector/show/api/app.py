@@ -21,7 +21,8 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.runs import RunTable, Schedules
+from pandaeval_collector.store.runs import RunTable
+from pandaeval_collector.store.schedules import Schedules
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) -> FastAPI:

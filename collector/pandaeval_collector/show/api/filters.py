@@ -25,8 +25,9 @@ from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUT
 from pandaeval_collector.config import MetricNames, closest
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
-from pandaeval_collector.store.finding import Finder, Position
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.listed_pages import Position
 
 
 # Cursors: where a page of a list ended, as a text that programs give back.

@@ -30,13 +30,7 @@ from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, w
 from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import live_shell, plain
-from pandaeval_collector.show.shapes import (
-    Order,
-    PageIncidents,
-    PageIndex,
-    PageSession,
-    PageTrace,
-)
+from pandaeval_collector.show.shapes import Order, PageIncidents, PageIndex, PageSession, PageTrace
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10

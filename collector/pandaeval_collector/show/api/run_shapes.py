@@ -16,7 +16,8 @@ from pandaeval_collector.runs.compare import MetricComparison
 from pandaeval_collector.runs.spec import RunSpec, metric_keys
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
 from pandaeval_collector.show.shapes import Milliseconds
-from pandaeval_collector.store.runs import RunRow, RunTable, ScheduleRow, Schedules
+from pandaeval_collector.store.runs import RunRow, RunTable
+from pandaeval_collector.store.schedules import ScheduleRow, Schedules
 
 _FAILURES = 50
 """Most failed traces that a run is shown with."""

@@ -32,7 +32,8 @@ from pandaeval_collector.show.api.run_shapes import (
     ScheduleList,
     ScheduleShape,
 )
-from pandaeval_collector.store.runs import FullError, KeyTakenError, RunRow, RunTable, Schedules
+from pandaeval_collector.store.runs import FullError, KeyTakenError, RunRow, RunTable
+from pandaeval_collector.store.schedules import Schedules
 
 Key = Annotated[
     str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")

@@ -13,8 +13,8 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.results import INLINE, ShownResult, is_inline, shown, spelled_out, unasked, verdict
 from pandaeval_collector.store.failures import plain
-from pandaeval_collector.store.finding import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
+from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.show.shapes import SessionRow, TraceRow, by_urgency
-from pandaeval_collector.store.finding import Listed, ListedSession
+from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
 FACTS: dict[str, Any] = {"id": "ab" * 16, "at": 5, "us": 7, "spans": 3, "llm": 2, "tools": 1}
 MORE: dict[str, Any] = {

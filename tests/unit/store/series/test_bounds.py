@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet, series
+from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet, series, series_table
 from pandaeval_collector.store.series import INSTRUMENTS, OTHER
 
 EVALUATIONS, SCORE = "pandaeval.evaluations", "pandaeval.evaluation.score"
@@ -80,7 +80,7 @@ def test_a_crash_half_way_is_taken_up(folder: Path) -> None:
     before = totals(store)
     youngest = sorted(rows(store).values(), key=lambda each: (each.start_ns, each.key))[-3:]
     store._writer.submit(
-        lambda connection: series.move(connection, [each.key for each in youngest], series.folded)
+        lambda connection: series_table.move(connection, [each.key for each in youngest], series.folded)
     ).result()
     store.close()
     store = Store(folder, "off")

@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from pandaeval_collector.store import SeriesRow, Store, series
+from pandaeval_collector.store import SeriesRow, Store, series_table
 from pandaeval_collector.store.commits import Work, Writer
 
 PAIRS = {"a": (("agent", "a"),), "b": (("agent", "b"),)}
@@ -27,7 +27,7 @@ def row(agent: str = "a", name: str = "n", count: int = 1, **more: Any) -> Serie
 
 
 def key(agent: str = "a", name: str = "n") -> str:
-    return series.key_of(name, text(PAIRS[agent]))
+    return series_table.key_of(name, text(PAIRS[agent]))
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def test_the_key_is_of_the_name_and_the_attributes() -> None:
     given = "n\0" + text(PAIRS["a"])
     assert key() == hashlib.blake2b(given.encode(), digest_size=16).hexdigest()
     assert len({key(), key("b"), key(name="m")}) == 3
-    assert series.attributes_of(text(PAIRS["a"])) == PAIRS["a"]
-    assert series.attributes_of('[["n", 1]]') == (("n", "1"),)
+    assert series_table.attributes_of(text(PAIRS["a"])) == PAIRS["a"]
+    assert series_table.attributes_of('[["n", 1]]') == (("n", "1"),)
 
 
 def test_increments_add_up_within_a_batch_and_over_batches(table: sqlite3.Connection) -> None:
-    series.add(table, [row(count=2), row(count=3, buckets={0: 1, 2: 2}, exemplars={2: (0.9, "u", "v", 10)})], 1.5)
+    series_table.add(table, [row(count=2), row(count=3, buckets={0: 1, 2: 2}, exemplars={2: (0.9, "u", "v", 10)})], 1.5)
     assert stands(table) == {
         key(): (
             *(1_500_000_000, 5, 1.0),
@@ -60,7 +60,7 @@ def test_increments_add_up_within_a_batch_and_over_batches(table: sqlite3.Connec
             *(None, None),
         )
     }
-    series.add(table, [row(exemplars={1: (0.6, "w", "x", 11)}), row("b", exemplars={})], 7.0)
+    series_table.add(table, [row(exemplars={1: (0.6, "w", "x", 11)}), row("b", exemplars={})], 7.0)
     assert stands(table)[key()][:5] == (
         *(1_500_000_000, 6, 1.5, [1, 3, 2]),
         {"1": [0.6, "w", "x", 11], "2": [0.9, "u", "v", 10]},
@@ -79,23 +79,23 @@ class AtOnce:
 
 
 def note_zeros(table: sqlite3.Connection, reader: str, keys: Sequence[str], at: float) -> None:
-    series.SeriesTable(lambda: table, cast(Writer, AtOnce(table))).show_zeros(reader, keys, at)
+    series_table.SeriesTable(lambda: table, cast(Writer, AtOnce(table))).show_zeros(reader, keys, at)
 
 
 def test_nothing_added_changes_nothing(table: sqlite3.Connection) -> None:
-    series.add(table, [], 1.0)
+    series_table.add(table, [], 1.0)
     assert stands(table) == {}
 
 
 def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -> None:
-    series.add(table, [row(), row("b"), row(name="m")], 2.0)
+    series_table.add(table, [row(), row("b"), row(name="m")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     ours = sorted([key(), key("b")])
-    found = series.SeriesTable(lambda: table).page("otlp", "n", "", 10)
+    found = series_table.SeriesTable(lambda: table).page("otlp", "n", "", 10)
     assert [each.key for each in found] == ours
-    assert [each.key for each in series.SeriesTable(lambda: table).page("otlp", "n", "", 1)] == ours[:1]
-    assert [each.key for each in series.SeriesTable(lambda: table).page("otlp", "n", ours[0], 10)] == ours[1:]
-    assert series.SeriesTable(lambda: table).page("otlp", "n", ours[1], 10) == []
+    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", "n", "", 1)] == ours[:1]
+    assert [each.key for each in series_table.SeriesTable(lambda: table).page("otlp", "n", ours[0], 10)] == ours[1:]
+    assert series_table.SeriesTable(lambda: table).page("otlp", "n", ours[1], 10) == []
     assert {each.key: each.zero_at for each in found} == {key(): 3.0, key("b"): None}
     [first] = [each for each in found if each.key == key()]
     assert (first.name, first.attributes, first.start_ns) == ("n", text(PAIRS["a"]), 2_000_000_000)
@@ -104,7 +104,7 @@ def test_pages_are_of_one_name_in_order_of_the_keys(table: sqlite3.Connection) -
 
 
 def test_each_reader_is_shown_a_zero_once(table: sqlite3.Connection) -> None:
-    series.add(table, [row(), row("b")], 2.0)
+    series_table.add(table, [row(), row("b")], 2.0)
     note_zeros(table, "otlp", [key()], 3.0)
     note_zeros(table, "otlp", [key()], 4.0)
     note_zeros(table, "scrape", [key("b"), "unknown"], 5.0)
@@ -116,20 +116,20 @@ def _to_b(pairs: object) -> Any:
 
 
 def test_a_series_moves_with_all_that_it_is(table: sqlite3.Connection) -> None:
-    series.add(table, [row()], 2.0)
+    series_table.add(table, [row()], 2.0)
     note_zeros(table, "scrape", [key()], 3.0)
     before = stands(table)[key()]
-    assert series.move(table, ["unknown", key(), "another"], _to_b) == 1
+    assert series_table.move(table, ["unknown", key(), "another"], _to_b) == 1
     assert stands(table) == {key("b"): before}
     [(attributes, name)] = table.execute("SELECT attributes, name FROM series")
     assert (attributes, name) == (text(PAIRS["b"]), "n")
 
 
 def test_what_stays_the_same_does_not_move_and_stops_nothing(table: sqlite3.Connection) -> None:
-    series.add(table, [row(), row("b")], 2.0)
-    assert series.move(table, [key("b"), key()], _to_b) == 1
+    series_table.add(table, [row(), row("b")], 2.0)
+    assert series_table.move(table, [key("b"), key()], _to_b) == 1
     assert stands(table).keys() == {key("b")}
-    assert series.move(table, [key("b")], _to_b) == 0
+    assert series_table.move(table, [key("b")], _to_b) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,16 @@ def test_what_stays_the_same_does_not_move_and_stops_nothing(table: sqlite3.Conn
 def test_two_series_become_one_that_began_with_the_first(
     table: sqlite3.Connection, theirs: float | None, own: float | None, stands_then: float | None
 ) -> None:
-    series.add(
+    series_table.add(
         table, [row(count=2, width=2, buckets={1: 2}, exemplars={0: (0.1, "t", "s", 1), 1: (0.2, "t", "s", 2)})], 9.0
     )
-    series.add(table, [row("b", count=5, buckets={0: 4, 2: 1}, total=2.0, exemplars={1: (0.7, "u", "v", 3)})], 4.0)
+    series_table.add(
+        table, [row("b", count=5, buckets={0: 4, 2: 1}, total=2.0, exemplars={1: (0.7, "u", "v", 3)})], 4.0
+    )
     for at, agent in ((theirs, "b"), (own, "a")):
         if at is not None:
             note_zeros(table, "otlp", [key(agent)], at)
-    assert series.move(table, [key()], _to_b) == 1
+    assert series_table.move(table, [key()], _to_b) == 1
     assert stands(table) == {
         key("b"): (
             *(4_000_000_000, 7, 2.5, [4, 2, 1]),

@@ -1,0 +1,236 @@
+"""Rows of the table ``listed`` as people see them: which are wanted, worst first or newest first, where a page of them
+ends, and the results, sessions and names that go with them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.store import numbers
+from pandaeval_collector.store.listed import NOT_FAILED, Wanted, chosen_by_index, conditions
+
+Position = tuple[float, int]
+"""Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
+COLUMNS = "no, session, badness, failures, facts, environment, at"
+"""Columns of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
+OF_SESSION = "session = ? AND session > 0 AND no > 0"
+"""Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
+_FACTS = "CAST(facts AS TEXT)"
+MOST_STATES = 48
+"""Most traces of a session whose badness a list shows one by one."""
+_MANY = 5_000
+"""From how many wanted rows on a page is found sooner in the list's order, among 100,000, than by sorting them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An agent's trace as a row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts`
+    makes them; ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of
+    results by metric key; ``environment``: ``""`` where none is known."""
+
+    no: int
+    session: str | None
+    badness: float
+    failures: int
+    facts: Mapping[str, Any]
+    results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environment: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.badness < NOT_FAILED
+
+    @property
+    def worst(self) -> float:
+        """The trace's worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
+        return self.badness if self.failed else self.badness - NOT_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
+    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``: of all
+    of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
+    only the session's own results are known; ``results``: the session's own."""
+
+    id: str | None
+    no: int
+    position: Position
+    traces: int
+    failed_traces: int
+    first_ms: int
+    last_ms: int
+    failed: bool
+    worst: Listed | None
+    results: Mapping[str, Mapping[str, Any]]
+    badness: Sequence[float] = ()
+    us: int = 0
+    tokens: int = 0
+    usd: float | None = None
+
+
+def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
+    """Makes :class:`Listed` of rows of :data:`COLUMNS`, with their results."""
+    results = results_about(reader, [row[0] for row in rows])
+    names = _names_of(reader, {row[1] for row in rows} - {0})
+    return [
+        Listed(no, names.get(session), badness, failures, orjson.loads(facts), results.get(no, {}), where)
+        for no, session, badness, failures, facts, where, _ in rows
+    ]
+
+
+def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
+    """Makes :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
+    session's own), a trace without a session as its own."""
+    of_session = f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT 1"  # noqa: S608
+    worst = [row if row[0] > 0 else reader.execute(of_session, (row[1],)).fetchone() for row in rows]
+    listed = iter(listed_of(reader, [row for row in worst if row is not None]))
+    shown = [None if row is None else next(listed) for row in worst]
+    numbered = [row[1] for row in rows if row[1]]
+    names, results = _names_of(reader, numbered), results_about(reader, [-number for number in numbered])
+    of_sessions = _traces_of(reader, numbered)
+    sessions = []
+    for (no, session, badness, *_), trace in zip(rows, shown, strict=True):
+        sums: Sequence[Any]
+        if trace is not None and not session:
+            at, facts = int(trace.facts.get("at", 0)), trace.facts
+            sums = 1, trace.failed, at, at, facts.get("us", 0), sum(facts.get("tokens", ())), facts.get("usd")
+            states: Sequence[tuple[int, float]] = [(no, badness)]
+        else:
+            sums, states = of_sessions[session]
+        traces, failed, first, last, us, tokens, usd = sums
+        sessions.append(
+            ListedSession(
+                id=names.get(session) if session else None,
+                no=session or no,
+                position=(badness, no),
+                traces=traces,
+                failed_traces=int(failed),
+                first_ms=first or 0,
+                last_ms=last or 0,
+                failed=badness < NOT_FAILED,
+                worst=trace,
+                results=results.get(-session, {}) if session else {},
+                badness=[state for _, state in sorted(states)],
+                us=int(us),
+                tokens=int(tokens),
+                usd=usd,
+            )
+        )
+    return sessions
+
+
+def _traces_of(
+    reader: sqlite3.Connection, sessions: Sequence[int]
+) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]]:
+    """Returns for each session: number of traces, of failed ones, first and last start, and the sums of time, tokens
+    and cost; and (number, badness) of the worst traces."""
+    (text,) = reader.execute(
+        f"""SELECT json_group_array(json_array(
+                s.value,
+                json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at),
+                          total(json_extract({_FACTS}, '$.us')), total(json_extract({_FACTS}, '$.tokens[0]')
+                          + json_extract({_FACTS}, '$.tokens[1]')), sum(json_extract({_FACTS}, '$.usd')))
+                      FROM listed WHERE session = s.value AND session > 0 AND no > 0)),
+                json((SELECT json_group_array(json_array(no, badness)) FROM (
+                      SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
+                      ORDER BY badness, no LIMIT {MOST_STATES})))))
+            FROM json_each(?) AS s""",  # noqa: S608
+        (numbers.json_list(sessions),),
+    ).fetchone()
+    return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(text)}
+
+
+def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """Returns the newest result of each metric as a JSON object, by the number that it is about and metric key."""
+    # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
+    results: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for marks, group in numbers.batched(about):
+        columns, bodies = reader.execute(
+            f"""SELECT json_group_array(json_array(seq, about, metric, unit)), group_concat(CAST(body AS TEXT), ',')
+                FROM results WHERE about IN ({marks})""",  # noqa: S608
+            group,
+        ).fetchone()
+        rows = zip(orjson.loads(columns), orjson.loads(f"[{bodies or ''}]"), strict=True)
+        for (_, number, metric, unit), body in sorted(rows, key=lambda row: row[0][0]):
+            key = f"{metric} {unit}" if metric.startswith("turn.") else metric  # a trace may have several turns
+            results.setdefault(number, {})[key] = body
+    return results
+
+
+def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int, str]:
+    return dict(numbers.each_of(reader, "SELECT no, session_id FROM sessions WHERE no IN ({marks})", sessions))
+
+
+# Pages of the table ``listed``: the rows that are wanted, worst first or newest first, and where a page ends.
+
+
+def worst_first(
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+) -> list[Any]:
+    """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where`` with ``values``,
+    which are those of ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches
+    so far."""
+    rows: list[Any] = []
+    if after is not None:
+        where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
+    if after is None or after[0] < NOT_FAILED:
+        failed = [*where, f"badness < {NOT_FAILED:g}"]
+        rows = _chosen(reader, wanted, failed, values, limit, _way(reader, wanted))
+    if len(rows) < limit:
+        way = "INDEXED BY listed_by_time" if chosen_by_index(wanted) else ""
+        rows += _chosen(reader, wanted, [*where, f"badness >= {NOT_FAILED:g}"], values, limit - len(rows), way)
+    return rows
+
+
+def newest_first(
+    reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
+) -> list[Any]:
+    """Finds rows as :func:`worst_first` does, newest first."""
+    if after is not None:
+        where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
+    return _chosen(reader, wanted, where, values, limit, order="at DESC, no DESC")
+
+
+def _chosen(
+    reader: sqlite3.Connection,
+    wanted: Wanted,
+    where: list[str],
+    values: list[Any],
+    limit: int,
+    way: str = "",
+    order: str = "badness, no",
+) -> list[Any]:
+    """Reads the first ``limit`` rows. They are chosen by their numbers first, so that only these are read."""
+    # A search reads the text of every row: in the order in which rows lie, not in that of the list.
+    chosen_in = order if wanted.text is None else ", ".join(f"+{each}" for each in order.split(", "))
+    return reader.execute(
+        f"""SELECT {COLUMNS} FROM listed WHERE no IN (
+                SELECT no FROM listed AS l {way} WHERE {" AND ".join(where)} ORDER BY {chosen_in} LIMIT ?)
+            ORDER BY {order}""",  # noqa: S608
+        (*values, limit),
+    ).fetchall()
+
+
+def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
+    """Returns the clause with the index that finds the worst failed rows soonest: in the order of the list, until a
+    page is full, where many rows are wanted; else all wanted ones, to be put in order."""
+    if not chosen_by_index(wanted):
+        return ""
+    where, values = conditions(wanted)
+    few = f"SELECT 1 FROM listed AS l INDEXED BY listed_by_time WHERE {' AND '.join(where)} LIMIT {_MANY}"  # noqa: S608
+    (count,) = reader.execute(f"SELECT count(*) FROM ({few})", values).fetchone()  # noqa: S608
+    return f"INDEXED BY {'listed_failures' if count >= _MANY else 'listed_by_time'}"
+
+
+def end_of(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
+    """Returns where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness``
+    or ``at``); ``None`` where there are no more."""
+    if len(rows) <= limit:
+        return None
+    no, _, badness, *_, at = rows[limit - 1]
+    return (badness if key == "badness" else at), no
