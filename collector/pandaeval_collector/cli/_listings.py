@@ -11,7 +11,8 @@ import typer
 
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
+from pandaeval_collector.show.view.lines import headline, occurrences, result_text, trace_lines
+from pandaeval_collector.show.view.texts import NONE, moment
 
 Row = Mapping[str, Any]
 _MOST = 100
@@ -44,13 +45,6 @@ def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     print_json([row]) if format_ == "json" else tell(row)
 
 
-def _worst(row: Row) -> str:
-    if row.get("error") is not None:
-        return f"run failed: {row['error']}"[:_MOST]
-    scored = next((each for each in row["results"] if each["outcome"] == "scored"), None)
-    return "nothing is scored" if scored is None else result_text(scored, _MOST)
-
-
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"]),
@@ -58,19 +52,19 @@ TRACES = Listing(
         ("started", lambda row: moment(row["started_at"])),
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         "failed",
-        ("session", lambda row: row["session_id"] or "-"),
-        ("worst", _worst),
+        ("session", lambda row: row["session_id"] or NONE),
+        ("worst", lambda row: headline(row, _MOST)),
     ),
     "no trace is like that",
 )
 SESSIONS = Listing(
     (
-        ("session", lambda row: row["session_id"] or "-"),
+        ("session", lambda row: row["session_id"] or NONE),
         "traces",
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
-        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else "-"),
-        ("worst", lambda row: _worst(row["worst"] or row)),
+        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else NONE),
+        ("worst", lambda row: headline(row["worst"] or row, _MOST)),
     ),
     "no session is like that",
 )
@@ -112,8 +106,7 @@ def tell_session(row: Row) -> None:
 
 def tell_failures(row: Row) -> None:
     """Prints one group of failures with its newest examples."""
-    when = f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
-    head = f"{row['severity']}: {row['title']} ({when})"
+    head = f"{row['severity']}: {row['title']} ({occurrences(row)})"
     about = f"agent {row['agent']}, service {row['service']}, metric {row['metric']}, label {row['label']}"
     examples = (f"- trace {each['trace_id']} at {moment(each['at'])}: {each['reason']}" for each in row["examples"])
     _lines((head, about, row["description"], *examples))

@@ -14,10 +14,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url, over_http
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.show.api.client import AskError
+from pandaeval_collector.show.view.lines import headline
+from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.results import ResultRow, failing
+from pandaeval_collector.show.view.texts import dollars, number
 
 
 def top(
@@ -73,7 +78,7 @@ Row = Mapping[str, Any]
 def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableType]:
     """Returns the judge's line, the sessions' table and the rates'. ``whole``: the API's overview, ``sessions``: its
     list."""
-    rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
+    rates = whole["rates"]
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
     kept, most_sessions, most_rates = None, len(sessions), _RATES
     if out.is_terminal and out.width < _WIDE:
@@ -112,42 +117,42 @@ def _judge(whole: Row) -> str:
         return "no judge is configured (judge.model)"
     queue = ", ".join(f"{times} {safe(str(state))}" for state, times in sorted(whole["jobs"].items())) or "none"
     limit = "" if whole["daily_usd"] is None else f" of ${whole['daily_usd']:.2f}"
-    return f"judge {safe(whole['judge'])}: jobs {queue}; spent ${whole['spent_usd']:.4f}{limit} today"
+    return f"judge {safe(whole['judge'])}: jobs {queue}; spent {dollars(whole['spent_usd'])}{limit} today"
 
 
 def _session(row: Row) -> tuple[object, ...]:
     worst = row["worst"]
     name = row["session_id"] if row["session_id"] is not None else f"trace {worst['trace_id'][:12]}" if worst else "-"
-    found = next((each for each in row["results"] if each.get("success") is False), None)
-    if found is None and worst is not None:
-        found = next((each for each in worst["results"] if each.get("success") is False), None)
-    open_ = " so far" if found and found.get("final") is False else ""
-    why = f"{found['reason']} ({found['metric']}{open_})" if found else (worst and worst["error"]) or ""
+    first = next(iter(failing([*row["results"], *(worst["results"] if worst else ())])), None)
+    if first is None:
+        why = headline(worst, _MOST) if worst and worst["error"] else ""
+    else:
+        shown = ResultRow.of(first)
+        why = f"{shown.reason} ({shown.metric}{'' if shown.final else ' so far'})"
     lowest = worst["worst"] if worst else None
     return (
         _short(name),
         _short(worst["agent"]) if worst else "",
         row["traces"],
         row["failed_traces"],
-        Text("-" if lowest is None else f"{lowest:.2f}", style="bold red" if row["failed"] else "green"),
+        Text(number(lowest), style="bold red" if row["failed"] else "green"),
         _short(why),
     )
 
 
 def _rate(rate: Row) -> tuple[object, ...]:
-    judged = rate["passed"] + rate["failed"]
+    tally = Tally()
+    tally.take(rate)
     return (
         f"{rate['level']}.{rate['metric']}",
         _short(rate["agent"]),
         _short(rate["service"]),
-        rate["scored"],
-        rate["failed"],
-        f"{rate['passed'] / judged:.3f}" if judged else "-",
-        sum(rate["unscored"].values()) or "",
+        tally.scored,
+        tally.failed,
+        number(tally.share, ".3f"),
+        tally.missing or "",
     )
 
 
 def _short(text: str) -> str:
-    """Returns the text on one line, cut before it is made printable, so that no escape is cut in two."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MOST else f"{flat[: _MOST - 1]}…"
+    return excerpt(text, _MOST) or ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
@@ -144,13 +144,8 @@ def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
         if gate.text:
             yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
             yield from (f"  - {_plain(example)}" for example in gate.examples)
-    counts: Counter[tuple[str, str]] = Counter()
-    for (name, kind, _), count in summary.outcomes.items():
-        counts[name, kind] += count
-    means = sorted(summary.values().items())
-    metrics = [
-        (key, f"{mean:.4f}", *(str(counts[key, kind]) for kind in ("scored", "unscored"))) for key, mean in means
-    ]
+    means = ((key, number(mean, ".4f"), summary.tallies[key]) for key, mean in sorted(summary.values().items()))
+    metrics = [(key, mean, str(tally.scored), str(tally.missing)) for key, mean, tally in means]
     yield from _table(("metric", "mean", "scored", "unscored"), metrics)
     if summary.groups:
         yield "\n### Unique errors"
