@@ -3,16 +3,18 @@ again, are never cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import typer
 
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.show.view.lines import headline, occurrences, result_text, trace_lines
-from pandaeval_collector.show.view.texts import NONE, moment
+from pandaeval_collector.show.view.lines import headline, occurrences, result_text, session_headline, trace_lines
+from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.texts import NONE, moment, number
 
 Row = Mapping[str, Any]
 _MOST = 100
@@ -33,11 +35,18 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     if format_ == "json":
         print_json(rows)
     elif rows:
-        columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
-        cells = [[row[name] if of is None else of(row) for name, of in columns] for row in rows]
-        print_table([name for name, _ in columns], cells)
+        print_table(*cells(rows, listing))
     elif listing.empty:
         typer.echo(listing.empty)
+
+
+def cells(
+    rows: Iterable[Row], listing: Listing, kept: Collection[str] | None = None
+) -> tuple[list[str], list[list[object]]]:
+    """Returns the headings of a list, those in ``kept`` or all, and the cells of each row."""
+    columns = [(each, itemgetter(each)) if isinstance(each, str) else each for each in listing.columns]
+    columns = [(name, of) for name, of in columns if kept is None or name in kept]
+    return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
@@ -53,20 +62,32 @@ TRACES = Listing(
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         "failed",
         ("session", lambda row: row["session_id"] or NONE),
-        ("worst", lambda row: headline(row, _MOST)),
+        ("what was found", lambda row: headline(row, _MOST)),
     ),
     "no trace is like that",
 )
 SESSIONS = Listing(
     (
         ("session", lambda row: row["session_id"] or NONE),
+        ("agent", lambda row: row["worst"]["agent"] if row["worst"] else NONE),
         "traces",
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
         ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else NONE),
-        ("worst", lambda row: headline(row["worst"] or row, _MOST)),
+        ("what was found", lambda row: session_headline(row, _MOST)),
     ),
     "no session is like that",
+)
+RATES = Listing(
+    (
+        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
+        ("agent", itemgetter("agent")),
+        ("service", itemgetter("service")),
+        ("scored", itemgetter("scored")),
+        ("failed", itemgetter("failed")),
+        ("pass rate", lambda row: number(Tally.of(row).share, ".3f")),
+        ("unscored", lambda row: Tally.of(row).missing or ""),
+    )
 )
 FAILURES = Listing(
     (

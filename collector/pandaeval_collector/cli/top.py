@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -14,15 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.cli._listings import RATES, SESSIONS, Row, cells
 from pandaeval_collector.cli._output import console, safe, table
 from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url, over_http
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.show.api.client import AskError
-from pandaeval_collector.show.view.lines import headline
-from pandaeval_collector.show.view.rates import Tally
-from pandaeval_collector.show.view.results import ResultRow, failing
-from pandaeval_collector.show.view.texts import dollars, number
+from pandaeval_collector.show.view.texts import dollars
 
 
 def top(
@@ -69,46 +66,37 @@ def _watch(look: Callable[[], list[RenderableType]], every: float, out: Console)
 _RATES = 20
 _WIDE, _AROUND, _LONGEST_NAME = 110, 11, 28
 _NAMES = ("session", "metric", "agent")
-_NARROW = ({"session", "worst", "what was found"}, {"metric", "agent", "failed", "pass rate"})
-"""Columns on a terminal that is not wide: what is wrong, before how much there is of it."""
-_MOST = 80
-Row = Mapping[str, Any]
+_FOUND = "what was found"
+_SESSIONS = {False: {"session", "agent", "traces", "failed", _FOUND}, True: {"session", _FOUND}}
+_RATED = {False: None, True: {"metric", "agent", "failed", "pass rate"}}
+"""Columns on a terminal that is not wide (true): what is wrong, before how much there is of it."""
 
 
 def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableType]:
     """Returns the judge's line, the sessions' table and the rates'. ``whole``: the API's overview, ``sessions``: its
     list."""
-    rates = whole["rates"]
+    rates, most_sessions, most_rates = whole["rates"], len(sessions), _RATES
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
-    kept, most_sessions, most_rates = None, len(sessions), _RATES
-    if out.is_terminal and out.width < _WIDE:
-        kept, room = _NARROW, max(4, out.height - _AROUND)
+    if narrow := out.is_terminal and out.width < _WIDE:
+        room = max(4, out.height - _AROUND)
         most_sessions, most_rates = room - room // 3, room // 3
-    columns = ("session", "agent", "traces", "failed", "worst", "what was found")
-    ratings = ("metric", "agent", "service", "scored", "failed", "pass rate", "unscored")
-    found = [_session(row) for row in sessions[:most_sessions]]
-    rated = [_rate(rate) for rate in rates[:most_rates]]
-    return [
-        Text(_judge(whole)),
-        _fitting(columns, found, kept and kept[0], out, "Sessions, worst first"),
-        _fitting(ratings, rated, kept and kept[1], out, f"Results since the store began{more}"),
-    ]
+    made = table(*cells(sessions[:most_sessions], SESSIONS, _SESSIONS[narrow]), on=out, title="Sessions, worst first")
+    title = f"Results since the store began{more}"
+    rated = table(*cells(rates[:most_rates], RATES, _RATED[narrow]), on=out, title=title)
+    if narrow:
+        _fit(made)
+        _fit(rated)
+    return [Text(_judge(whole)), made, rated]
 
 
-def _fitting(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], kept: Collection[str] | None, out: Console, title: str
-) -> Table:
-    """Returns a table with all columns, or with the ``kept`` ones, each row then on one line."""
-    at = [place for place, name in enumerate(columns) if kept is None or name in kept]
-    made = table([columns[place] for place in at], [[row[place] for place in at] for row in rows], on=out, title=title)
-    if kept is not None:
-        for column in made.columns:
-            column.no_wrap, column.overflow = True, "ellipsis"
-            if column.header == "what was found":
-                column.ratio, made.expand = 1, True  # it takes what the others leave
-            elif column.header in _NAMES:
-                column.max_width = _LONGEST_NAME
-    return made
+def _fit(made: Table) -> None:
+    """Has each row of a table stay on one line."""
+    for column in made.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+        if column.header == _FOUND:
+            column.ratio, made.expand = 1, True  # it takes what the others leave
+        elif column.header in _NAMES:
+            column.max_width = _LONGEST_NAME
 
 
 def _judge(whole: Row) -> str:
@@ -118,41 +106,3 @@ def _judge(whole: Row) -> str:
     queue = ", ".join(f"{times} {safe(str(state))}" for state, times in sorted(whole["jobs"].items())) or "none"
     limit = "" if whole["daily_usd"] is None else f" of ${whole['daily_usd']:.2f}"
     return f"judge {safe(whole['judge'])}: jobs {queue}; spent {dollars(whole['spent_usd'])}{limit} today"
-
-
-def _session(row: Row) -> tuple[object, ...]:
-    worst = row["worst"]
-    name = row["session_id"] if row["session_id"] is not None else f"trace {worst['trace_id'][:12]}" if worst else "-"
-    first = next(iter(failing([*row["results"], *(worst["results"] if worst else ())])), None)
-    if first is None:
-        why = headline(worst, _MOST) if worst and worst["error"] else ""
-    else:
-        shown = ResultRow.of(first)
-        why = f"{shown.reason} ({shown.metric}{'' if shown.final else ' so far'})"
-    lowest = worst["worst"] if worst else None
-    return (
-        _short(name),
-        _short(worst["agent"]) if worst else "",
-        row["traces"],
-        row["failed_traces"],
-        Text(number(lowest), style="bold red" if row["failed"] else "green"),
-        _short(why),
-    )
-
-
-def _rate(rate: Row) -> tuple[object, ...]:
-    tally = Tally()
-    tally.take(rate)
-    return (
-        f"{rate['level']}.{rate['metric']}",
-        _short(rate["agent"]),
-        _short(rate["service"]),
-        tally.scored,
-        tally.failed,
-        number(tally.share, ".3f"),
-        tally.missing or "",
-    )
-
-
-def _short(text: str) -> str:
-    return excerpt(text, _MOST) or ""

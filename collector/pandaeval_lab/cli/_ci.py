@@ -108,7 +108,7 @@ def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: s
             found[kind].append(_command(kind, gate.key, "\n".join((gate.text, *gate.examples))))
     for group in groups:
         kind = "error" if least is not None and at_least(group.severity, least) else "warning"
-        told = f"{group.description}\n{group.count} occurrence(s): {_places(group)}"
+        told = f"{group.description}\n{group.count} occurrence(s): {group.places}"
         found[kind].append(_command(kind, f"[{group.severity}] {group.title}", told))
     for lines in found.values():
         yield from lines[:_MOST]
@@ -150,14 +150,10 @@ def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
     if summary.groups:
         yield "\n### Unique errors"
         groups = [
-            (each.severity, f"{each.title}: {each.description}", str(each.count), _places(each))
+            (each.severity, f"{each.title}: {each.description}", str(each.count), each.places)
             for each in summary.groups[:_MOST_GROUPS]
         ]
         yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
-
-
-def _places(group: RootCause) -> str:
-    return ", ".join(member.place for member in group.examples)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -104,14 +104,9 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
         return GateOutcome(KEY, True)
-    many = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
-    text = f"{KEY} (gates.fail_on_error_severity {least}): {many} of that severity or graver"
-    examples = (
-        f"[{group.severity}] {group.title} ({group.count} occurrence(s)): "
-        + ", ".join(member.place for member in group.examples)
-        for group in grave[:3]
-    )
-    return GateOutcome(KEY, False, text, tuple(examples))
+    count = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
+    text = f"{KEY} (gates.fail_on_error_severity {least}): {count} of that severity or graver"
+    return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 
 def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:

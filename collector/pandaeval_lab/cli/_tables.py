@@ -20,7 +20,6 @@ from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
 _MAX_REASON = 100
-_EXAMPLES = 6
 
 
 def print_summary(
@@ -44,13 +43,8 @@ def print_summary(
 
 def as_text(groups: Iterable[RootCause]) -> str:
     """Writes groups of failures for people, several lines; ``""`` for no group."""
-    lines = []
-    for group in groups:
-        lines.append(f"  [{group.severity}] {group.title} ({group.count} occurrence(s))")
-        lines.append(f"    {group.description}")
-        more = ", …" if group.count > _EXAMPLES else ""
-        lines.append(f"    Examples: {', '.join(member.place for member in group.members[:_EXAMPLES])}{more}")
-    return "\n".join(["Unique errors:", *lines]) if lines else ""
+    told = [f"  {each.heading}\n    {each.description}\n    Examples: {each.places}" for each in groups]
+    return "\n".join(["Unique errors:", *told]) if told else ""
 
 
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:

@@ -17,6 +17,7 @@ from pandaeval_collector.cli._config import StoreFolder, opened_store
 from pandaeval_collector.cli._output import print_json, print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates
+from pandaeval_collector.show.view.texts import interval, number
 from pandaeval_collector.store import numbers, people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels.files import read_labels, row_of, save, written
@@ -174,9 +175,9 @@ def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
             each.metric,
             each.agent or "-",
             each.n,
-            f"{each.judge:.3f}",
-            f"{each.rate.value:.3f}" if each.rate else "unknown",
-            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else each.why,
+            number(each.judge, ".3f"),
+            number(each.rate.value, ".3f") if each.rate else "unknown",
+            interval(each.rate.low, each.rate.high, ".3f") if each.rate else each.why,
         )
         for each in found
     ]

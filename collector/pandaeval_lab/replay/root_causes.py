@@ -37,6 +37,16 @@ class RootCause:
         return self.members[:_EXAMPLES]
 
     @property
+    def heading(self) -> str:
+        """Severity, title and how many failures there are, for people."""
+        return f"[{self.severity}] {self.title} ({self.count} occurrence(s))"
+
+    @property
+    def places(self) -> str:
+        """Where its first few failures happened, for people."""
+        return ", ".join(member.place for member in self.examples) + (", …" if self.count > _EXAMPLES else "")
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels of its failures, each once."""
         return tuple(dict.fromkeys(member.label for member in self.members))

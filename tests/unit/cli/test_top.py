@@ -56,8 +56,8 @@ def test_what_an_open_session_scored_is_said_to_be_so_far() -> None:
     shared = {"session_id": "s", "traces": 1, "failed_traces": 0, "failed": True, "worst": None}
     whole = {"rates": [], "judge": None, "jobs": {}, "spent_usd": 0.0, "daily_usd": None}
     for final, said in (
-        (False, "one trace crashed (session.agent_reliability so far)"),
-        (True, "one trace crashed (session.agent_reliability)"),
+        (False, "session.agent_reliability 0.20 (fail, so far): one trace crashed"),
+        (True, "session.agent_reliability 0.20 (fail): one trace crashed"),
     ):
         file = io.StringIO()
         out = PlainConsole(file=file, width=200)
@@ -90,5 +90,5 @@ def test_it_fits_a_terminal_of_80_by_24_and_causes_come_first() -> None:
     lines = file.getvalue().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert sum("book_ferry failed: the card was" in line and "0.00" in line for line in lines) >= 8
+    assert sum("response 0.20 (fail): book_ferry failed" in line for line in lines) >= 8
     assert sum("metric_" in line for line in lines) >= 4

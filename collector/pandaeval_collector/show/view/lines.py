@@ -107,6 +107,12 @@ def trace_line(row: Row, metric: str | None = None) -> str:
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
+def session_headline(row: Row, most: int) -> str:
+    """Returns what was found in a session: its own result that failed, else what was found in its worst trace."""
+    own = failing(row["results"])
+    return result_text(own[0], most) if own else headline(row["worst"] or row, most)
+
+
 def headline(row: Row, most: int, metric: str | None = None) -> str:
     """Returns what was found in a trace or session: the error with which it ended, and its result of ``metric`` if that
     is given, else its worst."""

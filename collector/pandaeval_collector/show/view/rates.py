@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
 from pandaeval_collector.show.view.texts import interval, number, said
@@ -36,13 +36,18 @@ class Tally:
             self.passed += times * (success is True)
             self.failed += times * (success is False)
 
-    def take(self, rate: Row) -> None:
-        """Adds what a rate of the API counts."""
-        self.scored += rate["scored"]
-        self.assumed += rate["assumed"]
-        self.passed += rate["passed"]
-        self.failed += rate["failed"]
-        self.unscored.update(rate["unscored"])
+    @classmethod
+    def of(cls, rate: Row) -> Self:
+        """Returns the counts of a rate of the API."""
+        return cls(rate["scored"], rate["assumed"], rate["passed"], rate["failed"], Counter(rate["unscored"]))
+
+    def take(self, other: Tally) -> None:
+        """Adds other counts."""
+        self.scored += other.scored
+        self.assumed += other.assumed
+        self.passed += other.passed
+        self.failed += other.failed
+        self.unscored.update(other.unscored)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the counts by their names."""
@@ -79,7 +84,7 @@ def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], Tally]:
     """Returns the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
     found: dict[tuple[str, ...], Tally] = {}
     for rate in rates:
-        found.setdefault(tuple(rate[name] for name in by), Tally()).take(rate)
+        found.setdefault(tuple(rate[name] for name in by), Tally()).take(Tally.of(rate))
     return dict(sorted(found.items(), key=lambda each: (-each[1].failed, each[0])))
 
 

@@ -92,7 +92,8 @@ class ResultRow:
     def text(self, most: int) -> str:
         """Returns ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
         score = self.outcome if self.score is None else number(self.score)
-        return f"{said(self.metric, 80)} {score} ({said(self.word, 80)}): {said(self.reason, most)}"
+        word = said(self.word, 80) + ("" if self.final else ", so far")
+        return f"{said(self.metric, 80)} {score} ({word}): {said(self.reason, most)}"
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
