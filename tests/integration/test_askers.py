@@ -145,7 +145,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
         failed = [each for each in row["results"] if each["success"] is False]
         assert f"{len(failed)} of {len(row['results'])} results failed" in why
         for each in failed:
-            assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail)" in why
+            assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
         case = json.loads(await agent.data("export_case", trace_id=row["trace_id"]))
         whole = told.get(f"/traces/{row['trace_id']}")["understood"]
         assert case["trace_id"] == row["trace_id"]

@@ -28,6 +28,7 @@ class Listing:
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
     empty: str = ""
+    title: str | None = None
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
@@ -35,7 +36,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     if format_ == "json":
         print_json(rows)
     elif rows:
-        print_table(*cells(rows, listing))
+        print_table(*cells(rows, listing), listing.title)
     elif listing.empty:
         typer.echo(listing.empty)
 
