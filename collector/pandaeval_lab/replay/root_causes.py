@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.store.failures import Failure, gravity, group_id
 
-_EXAMPLES = 3
+_EXAMPLES, _PLACES = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class RootCause:
     @property
     def places(self) -> str:
         """Where its first few failures happened, for people."""
-        return ", ".join(member.place for member in self.examples) + (", …" if self.count > _EXAMPLES else "")
+        return ", ".join(member.place for member in self.members[:_PLACES]) + (", …" if self.count > _PLACES else "")
 
     @property
     def labels(self) -> tuple[str, ...]:
