@@ -13,7 +13,7 @@ import typer
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.view.lines import headline, occurrences, result_text, session_headline, trace_lines
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.texts import NONE, moment, number
 
 Row = Mapping[str, Any]
@@ -55,6 +55,11 @@ def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     print_json([row]) if format_ == "json" else tell(row)
 
 
+def _session(row: Row) -> str:
+    """Returns the id of a session, or the beginning of a trace's that belongs to none."""
+    return row["session_id"] or (f"trace {row['worst']['trace_id'][:12]}" if row["worst"] else NONE)
+
+
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"]),
@@ -69,7 +74,7 @@ TRACES = Listing(
 )
 SESSIONS = Listing(
     (
-        ("session", lambda row: row["session_id"] or NONE),
+        ("session", _session),
         ("agent", lambda row: row["worst"]["agent"] if row["worst"] else NONE),
         "traces",
         ("failed", lambda row: row["failed_traces"]),
@@ -86,8 +91,8 @@ RATES = Listing(
         ("service", itemgetter("service")),
         ("scored", itemgetter("scored")),
         ("failed", itemgetter("failed")),
-        ("pass rate", lambda row: number(Tally.of(row).share, ".3f")),
-        ("unscored", lambda row: Tally.of(row).missing or ""),
+        ("pass rate", lambda row: number(OutcomeCounts.of(row).share, ".3f")),
+        ("unscored", lambda row: OutcomeCounts.of(row).missing or ""),
     )
 )
 FAILURES = Listing(

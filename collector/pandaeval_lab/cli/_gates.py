@@ -21,7 +21,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._names import names_of
@@ -48,7 +48,7 @@ class GateOutcome:
 def gates(
     thresholds: Mapping[str, float],
     max_unscored: float,
-    tallies: Mapping[str, Tally],
+    tallies: Mapping[str, OutcomeCounts],
     means: Mapping[str, float],
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
     examples: Callable[[str], Iterable[str]] = lambda key: (),
@@ -70,7 +70,7 @@ def gates(
     return found
 
 
-def _held(threshold: float, max_unscored: float, tally: Tally, mean: float) -> tuple[bool, str]:
+def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
     """Returns whether a gate with results passes, and why not; without any score it does if all are assumed."""
     scored, whys = tally.scored, tally.unscored
     # What should have a score goes before what is not expected to.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.show.view.rates import Tally
-from pandaeval_collector.show.view.results import ResultRow, rank, spelled_out, worse
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.results import ResultView, rank, spelled_out, worse
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_lab.replay.root_causes import RootCause
@@ -98,7 +98,7 @@ class Summary:
     def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
         """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
         self.layers, self._against = layers, against
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, OutcomeCounts] = {}
         """Counts of results by metric."""
         self.agents_traces = 0
         """Traces of agents, those without any result too."""
@@ -141,7 +141,7 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
-        self.tallies.setdefault(key, Tally()).add(result["outcome"], result["success"], result["why"])
+        self.tallies.setdefault(key, OutcomeCounts()).add(result["outcome"], result["success"], result["why"])
         if (result.get("evaluator") or {}).get("kind") == "llm":
             if result["why"] in _SILENT:
                 self._silence = self._silence or result["reason"]
@@ -153,7 +153,7 @@ class Summary:
             row = self._session(result["session_id"])
             # Where no metric of traces was asked, only the session's own results tell how many it has.
             row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
-            row.note(ResultRow.of(result), of_session=True)
+            row.note(ResultView.of(result), of_session=True)
         elif result["level"] not in ("trial", "task"):
             self._add_to_trace(result)
 
@@ -215,10 +215,10 @@ class Summary:
                 session.traces += 1
                 if error is not None:
                     why = error or "it ended with an error"
-                    session.note(ResultRow("run failed", "", None, 0.0, False, reason=why, agent=agent))
+                    session.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=agent))
         of_turn = result["level"] == "turn"
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
-        cell = row.results[name] = ResultRow.of(result)
+        cell = row.results[name] = ResultView.of(result)
         if session is not None:
             session.note(cell)
 
@@ -236,10 +236,10 @@ class TraceSummaryRow:
     session_id: str | None
     broken: bool = False
     """Whether the run ended with an error."""
-    results: dict[str, ResultRow] = field(default_factory=dict)
+    results: dict[str, ResultView] = field(default_factory=dict)
 
     @property
-    def worst_of_turns(self) -> ResultRow | None:
+    def worst_of_turns(self) -> ResultView | None:
         """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
         turns = (cell for name, cell in self.results.items() if name.startswith(TURN))
         return functools.reduce(worse, turns, None)
@@ -257,13 +257,13 @@ class SessionSummaryRow:
 
     session_id: str
     traces: int = 0
-    reliability: ResultRow | None = None
+    reliability: ResultView | None = None
     failures: int = 0
     lowest: float = NO_SCORE
-    _of_traces: ResultRow | None = None
-    _of_session: ResultRow | None = None
+    _of_traces: ResultView | None = None
+    _of_session: ResultView | None = None
 
-    def note(self, cell: ResultRow, of_session: bool = False) -> None:
+    def note(self, cell: ResultView, of_session: bool = False) -> None:
         """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
         self.failures += cell.failed
         self.lowest = self.lowest if cell.signal is None else min(self.lowest, cell.signal)
@@ -275,13 +275,13 @@ class SessionSummaryRow:
             self.reliability = cell
 
     @property
-    def worst(self) -> ResultRow | None:
+    def worst(self) -> ResultView | None:
         """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
-    def shown(self) -> ResultRow | None:
+    def shown(self) -> ResultView | None:
         """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
         worst, whole = self.worst, self.reliability
         return None if worst is not None and not worst.failed and whole is not None and whole.says else worst

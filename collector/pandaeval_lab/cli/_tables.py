@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.show.view.results import ResultRow
+from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, estimate, number
 from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_lab.cli._summary import TURN, SessionSummaryRow, Summary, TraceSummaryRow
@@ -125,7 +125,7 @@ def _second(figures: Mapping[str, Any] | None) -> str:
     return ", ".join((*shown, f"n={figures['n']}"))
 
 
-def _cell(row: ResultRow | None) -> Text:
+def _cell(row: ResultView | None) -> Text:
     """Returns the text of a result: its score, the words for one that rests on few signals, or why there is none."""
     if row is None:
         return Text("")

@@ -14,7 +14,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
-from pandaeval_collector.show.view.results import ResultRow
+from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
 from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, take_in, watched
 
@@ -32,7 +32,7 @@ _RESULTS = Listing(
     (
         ("metric", lambda row: f"{row['level']}.{row['metric']}"),
         ("score", lambda row: number(row["score"])),
-        ("outcome", lambda row: ResultRow.of(row).word),
+        ("outcome", lambda row: ResultView.of(row).word),
         ("trace or session", lambda row: row["session_id"] if row["level"] == "session" else row["trace_id"]),
         ("reason", lambda row: row["reason"][:100]),
     ),

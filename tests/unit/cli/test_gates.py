@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
 from pandaeval_lab.cli._names import with_trials
@@ -24,8 +24,8 @@ KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]
 
 
-def _tally(counts: Counts) -> Tally:
-    tally = Tally()
+def _tally(counts: Counts) -> OutcomeCounts:
+    tally = OutcomeCounts()
     for (outcome, why), count in counts.items():
         tally.add(outcome, None, why, count)
     return tally
@@ -70,7 +70,7 @@ def test_a_reason_without_a_cure_is_told_alone() -> None:
 
 
 def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
-    tallies = {"trace.a": Tally(2), "trace.b": _tally({("scored", ""): 3, ("unscored", "timeout"): 0})}
+    tallies = {"trace.a": OutcomeCounts(2), "trace.b": _tally({("scored", ""): 3, ("unscored", "timeout"): 0})}
     found = gates(
         {"trace.a": 0.5, "trace.b": 0.5, "trace.c": 0.5},
         0.2,
@@ -88,7 +88,7 @@ def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
 
 
 def test_defaults_never_fail() -> None:
-    assert gates({}, 0.2, {KEY: Tally(4)}, {KEY: 0.0}) == []
+    assert gates({}, 0.2, {KEY: OutcomeCounts(4)}, {KEY: 0.0}) == []
 
 
 def test_zero_is_a_threshold() -> None:
@@ -330,7 +330,7 @@ def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, as
 )
 def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: list[str]) -> None:
     summary = Summary()
-    summary.agents_traces, summary.tallies[given] = 1, Tally(1)
+    summary.agents_traces, summary.tallies[given] = 1, OutcomeCounts(1)
     said = unanswered(with_trials(Config()), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
 

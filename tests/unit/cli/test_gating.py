@@ -11,7 +11,7 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, gates, severity_gate, unanswered, with_groups
@@ -254,9 +254,9 @@ class TestSentences:
         ],
     )
     def test_are_these(self, outcomes: dict[tuple[str, str], int], mean: float | None, passed: bool, text: str) -> None:
-        tally = Tally()
+        tally = OutcomeCounts()
         for (outcome, why), count in outcomes.items():
             tally.add(outcome, None, why, count)
-        tallies = {"other": Tally(7)} | ({"m": tally} if outcomes else {})
+        tallies = {"other": OutcomeCounts(7)} | ({"m": tally} if outcomes else {})
         found = gates({"m": 0.5}, 0.2, tallies, {} if mean is None else {"m": mean})
         assert found == [GateOutcome("m", passed, f"m (threshold 0.5): {text}" if text else "")]

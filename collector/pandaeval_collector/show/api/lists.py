@@ -28,7 +28,7 @@ from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, describe, detail, stored_trace
 from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view import rows as shapes
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import at_least, gravity
 
@@ -192,11 +192,11 @@ _NAMES = {
 
 
 def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[shapes.Rate]:
-    tallies: dict[tuple[str, ...], Tally] = {}
+    tallies: dict[tuple[str, ...], OutcomeCounts] = {}
     for given, times in series:
         named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
         success = {"true": True, "false": False}.get(str(given.get("pandaeval.passed", "")).lower())
-        tallies.setdefault(named, Tally()).add(
+        tallies.setdefault(named, OutcomeCounts()).add(
             given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times
         )
     rates = (

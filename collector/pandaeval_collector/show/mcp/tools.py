@@ -15,7 +15,7 @@ from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of,
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import GroupTally, agent_lines, compared, rate_lines
+from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, rate_lines
 from pandaeval_collector.show.view.texts import about, moment, said
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
@@ -254,9 +254,9 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> GroupTally:
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> GroupCounts:
         asked = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = GroupTally(), set[tuple[str, str]](), None
+        tally, seen, cursor = GroupCounts(), set[tuple[str, str]](), None
         for _ in range(_PAGES):
             page = await self._asker.get("/results", **asked, cursor=cursor)
             tally.add(page["items"], group.metric_version, seen)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.view.rates import Tally
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import INLINE, ShownResult, cause_of, is_inline, shown, spelled_out, verdict
 from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_collector.store.finding import Listed, ListedSession
@@ -128,11 +128,13 @@ def session_result(result: ShownResult) -> dict[str, Any]:
     return {**whole, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
 
 
-def tallies_of(results: Iterable[ShownResult]) -> dict[str, Tally]:
+def tallies_of(results: Iterable[ShownResult]) -> dict[str, OutcomeCounts]:
     """Counts results by metric."""
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, OutcomeCounts] = {}
     for short in (result.short for result in results):
-        tallies.setdefault(short["metric"], Tally()).add(short["outcome"], short.get("success"), short.get("why"))
+        tallies.setdefault(short["metric"], OutcomeCounts()).add(
+            short["outcome"], short.get("success"), short.get("why")
+        )
     return tallies
 
 

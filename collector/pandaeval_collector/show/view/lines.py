@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultRow, cause_of, failing
+from pandaeval_collector.show.view.results import ResultView, cause_of, failing
 from pandaeval_collector.show.view.texts import dollars, estimate, moment, said
 
 Row = Mapping[str, Any]
@@ -124,8 +124,8 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
 
 
 def result_text(result: Row, most: int) -> str:
-    """Returns ``trace.tool_loop 0.17 (fail): reason``, see :meth:`ResultRow.text`."""
-    return ResultRow.of(result).text(most)
+    """Returns ``trace.tool_loop 0.17 (fail): reason``, see :meth:`ResultView.text`."""
+    return ResultView.of(result).text(most)
 
 
 def trace_lines(row: Row) -> Iterator[str]:

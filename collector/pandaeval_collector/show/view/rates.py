@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Tally:
+class OutcomeCounts:
     """Counts results. ``passed`` and ``failed``: of the scored ones with a threshold; ``unscored``: by why."""
 
     scored: int = 0
@@ -41,7 +41,7 @@ class Tally:
         """Returns the counts of a rate of the API."""
         return cls(rate["scored"], rate["assumed"], rate["passed"], rate["failed"], Counter(rate["unscored"]))
 
-    def take(self, other: Tally) -> None:
+    def take(self, other: OutcomeCounts) -> None:
         """Adds other counts."""
         self.scored += other.scored
         self.assumed += other.assumed
@@ -80,11 +80,11 @@ class Tally:
         return (passed if self.judged else "no verdicts") + (f"; unscored: {self.whys}" if self.unscored else "")
 
 
-def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], Tally]:
+def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
     """Returns the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
-    found: dict[tuple[str, ...], Tally] = {}
+    found: dict[tuple[str, ...], OutcomeCounts] = {}
     for rate in rates:
-        found.setdefault(tuple(rate[name] for name in by), Tally()).take(Tally.of(rate))
+        found.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
     return dict(sorted(found.items(), key=lambda each: (-each[1].failed, each[0])))
 
 
@@ -118,10 +118,10 @@ def _agent(name: str) -> str:
 
 
 @dataclass(slots=True)
-class GroupTally:
+class GroupCounts:
     """Counts the results of a group by metric. ``truncated``: there are more than were counted."""
 
-    metrics: dict[str, Tally] = field(default_factory=dict)
+    metrics: dict[str, OutcomeCounts] = field(default_factory=dict)
     truncated: bool = False
 
     def add(self, results: Iterable[Row], version: str | None, seen: set[tuple[str, str]]) -> None:
@@ -133,18 +133,18 @@ class GroupTally:
             unit = str(each["session_id"] if each["level"] == "session" else each["trace_id"]), key
             if unit not in seen:
                 seen.add(unit)
-                self.metrics.setdefault(key, Tally()).add(each["outcome"], each["success"], each["why"])
+                self.metrics.setdefault(key, OutcomeCounts()).add(each["outcome"], each["success"], each["why"])
 
 
-def compared(first: GroupTally, second: GroupTally) -> Iterator[str]:
+def compared(first: GroupCounts, second: GroupCounts) -> Iterator[str]:
     """Yields a line per metric, largest fall first: the rates, and their difference with its 95 % interval (Newcombe's,
     for independent shares)."""
     keys = {*first.metrics, *second.metrics}
-    pairs = {key: (first.metrics.get(key, Tally()), second.metrics.get(key, Tally())) for key in keys}
+    pairs = {key: (first.metrics.get(key, OutcomeCounts()), second.metrics.get(key, OutcomeCounts())) for key in keys}
     yield from (text for _, _, text in sorted(_line(key, *pair) for key, pair in pairs.items()))
 
 
-def _line(key: str, first: Tally, second: Tally) -> tuple[float, str, str]:
+def _line(key: str, first: OutcomeCounts, second: OutcomeCounts) -> tuple[float, str, str]:
     """Returns the line of a metric, after what it is sorted by."""
     a, b, name = first.judged, second.judged, said(key, 80)
     if first.share is None and second.share is None:

@@ -27,7 +27,7 @@ _ORDINARY = (None, "", "pass", "fail", "assumed")
 
 
 @dataclass(frozen=True, slots=True)
-class ResultRow:
+class ResultView:
     """A result in lists and tables. ``metric``: its key, such as ``trace.tool_loop``; ``signal``: the score as sessions
     see it (0..1, coherence on its calibrated scale), ``None`` for what is no verdict, is excused or has no score;
     ``inline``: a session's score in which no judge had a part; ``final``: false while its session is open."""
@@ -45,7 +45,7 @@ class ResultRow:
     final: bool = True
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> ResultRow:
+    def of(cls, result: Mapping[str, Any]) -> ResultView:
         """Returns the row of a result, given as its JSON object."""
         return cls(
             f"{result['level']}.{result['metric']}",
@@ -98,7 +98,7 @@ class ResultRow:
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
-    return [dict(each) for each in sorted(results, key=lambda each: (*ResultRow.of(each).urgency, each["metric"]))]
+    return [dict(each) for each in sorted(results, key=lambda each: (*ResultView.of(each).urgency, each["metric"]))]
 
 
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -106,7 +106,7 @@ def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [each for each in results if each["success"] is False]
 
 
-def worse(known: ResultRow | None, row: ResultRow) -> ResultRow | None:
+def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
     """Returns the more urgent result, else the known one; never one without a signal."""
     if row.signal is None or known is None or known.signal is None:
         return known if row.signal is None else row
@@ -177,7 +177,7 @@ class ShownResult:
 
 def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
     """Returns a result's JSON object (:meth:`Result.to_dict`) in this form. ``brief``: without metadata, for lists."""
-    row, by = ResultRow.of(result), result["evaluator"]
+    row, by = ResultView.of(result), result["evaluator"]
     short = {
         **{name: getattr(row, name) for name in _SHORT},
         "label": excerpt(row.label, 60),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.view.rates import GroupTally, compared
+from pandaeval_collector.show.view.rates import GroupCounts, compared
 
 
 def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any]:
@@ -20,8 +20,8 @@ def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any
     }
 
 
-def tally(*results: dict[str, Any], version: str | None = None) -> GroupTally:
-    made = GroupTally()
+def tally(*results: dict[str, Any], version: str | None = None) -> GroupCounts:
+    made = GroupCounts()
     made.add(results, version, set())
     return made
 
