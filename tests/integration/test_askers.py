@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.show.mcp.lines import MOST_TOKENS
+from pandaeval_collector.show.mcp.fence import MOST_TOKENS
 from support.api import listening, served
 from support.collector import CollectorProcess
 from support.judged_files import send
@@ -145,7 +145,7 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
         failed = [each for each in row["results"] if each["success"] is False]
         assert f"{len(failed)} of {len(row['results'])} results failed" in why
         for each in failed:
-            assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail)" in why
+            assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
         case = json.loads(await agent.data("export_case", trace_id=row["trace_id"]))
         whole = told.get(f"/traces/{row['trace_id']}")["understood"]
         assert case["trace_id"] == row["trace_id"]

@@ -41,7 +41,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("store/finding.py", "store/listed.py", "store/listed_pages.py"),
             *("show/api/lists.py", "show/api/filters.py"),
-            "show/shapes.py",
+            "show/view/rows.py",
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),

@@ -3,15 +3,18 @@ again, are never cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import typer
 
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
+from pandaeval_collector.show.view.lines import headline, occurrences, result_text, session_headline, trace_lines
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.texts import NONE, moment, number
 
 Row = Mapping[str, Any]
 _MOST = 100
@@ -25,6 +28,7 @@ class Listing:
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
     empty: str = ""
+    title: str | None = None
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
@@ -32,11 +36,18 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     if format_ == "json":
         print_json(rows)
     elif rows:
-        columns = [(each, None) if isinstance(each, str) else each for each in listing.columns]
-        cells = [[row[name] if of is None else of(row) for name, of in columns] for row in rows]
-        print_table([name for name, _ in columns], cells)
+        print_table(*cells(rows, listing), listing.title)
     elif listing.empty:
         typer.echo(listing.empty)
+
+
+def cells(
+    rows: Iterable[Row], listing: Listing, kept: Collection[str] | None = None
+) -> tuple[list[str], list[list[object]]]:
+    """Returns the headings of a list, those in ``kept`` or all, and the cells of each row."""
+    columns = [(each, itemgetter(each)) if isinstance(each, str) else each for each in listing.columns]
+    columns = [(name, of) for name, of in columns if kept is None or name in kept]
+    return [name for name, _ in columns], [[of(row) for _, of in columns] for row in rows]
 
 
 def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
@@ -44,11 +55,9 @@ def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     print_json([row]) if format_ == "json" else tell(row)
 
 
-def _worst(row: Row) -> str:
-    if row.get("error") is not None:
-        return f"run failed: {row['error']}"[:_MOST]
-    scored = next((each for each in row["results"] if each["outcome"] == "scored"), None)
-    return "nothing is scored" if scored is None else result_text(scored, _MOST)
+def _session(row: Row) -> str:
+    """Returns the id of a session, or the beginning of a trace's that belongs to none."""
+    return row["session_id"] or (f"trace {row['worst']['trace_id'][:12]}" if row["worst"] else NONE)
 
 
 TRACES = Listing(
@@ -58,21 +67,33 @@ TRACES = Listing(
         ("started", lambda row: moment(row["started_at"])),
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         "failed",
-        ("session", lambda row: row["session_id"] or "-"),
-        ("worst", _worst),
+        ("session", lambda row: row["session_id"] or NONE),
+        ("what was found", lambda row: headline(row, _MOST)),
     ),
     "no trace is like that",
 )
 SESSIONS = Listing(
     (
-        ("session", lambda row: row["session_id"] or "-"),
+        ("session", _session),
+        ("agent", lambda row: row["worst"]["agent"] if row["worst"] else NONE),
         "traces",
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
-        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else "-"),
-        ("worst", lambda row: _worst(row["worst"] or row)),
+        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else NONE),
+        ("what was found", lambda row: session_headline(row, _MOST)),
     ),
     "no session is like that",
+)
+RATES = Listing(
+    (
+        ("metric", lambda row: f"{row['level']}.{row['metric']}"),
+        ("agent", itemgetter("agent")),
+        ("service", itemgetter("service")),
+        ("scored", itemgetter("scored")),
+        ("failed", itemgetter("failed")),
+        ("pass rate", lambda row: number(OutcomeCounts.of(row).share, ".3f")),
+        ("unscored", lambda row: OutcomeCounts.of(row).missing or ""),
+    )
 )
 FAILURES = Listing(
     (
@@ -112,8 +133,7 @@ def tell_session(row: Row) -> None:
 
 def tell_failures(row: Row) -> None:
     """Prints one group of failures with its newest examples."""
-    when = f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
-    head = f"{row['severity']}: {row['title']} ({when})"
+    head = f"{row['severity']}: {row['title']} ({occurrences(row)})"
     about = f"agent {row['agent']}, service {row['service']}, metric {row['metric']}, label {row['label']}"
     examples = (f"- trace {each['trace_id']} at {moment(each['at'])}: {each['reason']}" for each in row["examples"])
     _lines((head, about, row["description"], *examples))

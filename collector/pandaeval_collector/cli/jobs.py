@@ -9,14 +9,21 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-from pandaeval_collector.cli._output import print_json, print_table, safe
+from pandaeval_collector.cli._listings import Listing
+from pandaeval_collector.cli._output import print_json, safe
+from pandaeval_collector.show.view.texts import moment
 from pandaeval_collector.store import Job
 from pandaeval_collector.store import jobs as stored
 from pandaeval_collector.store.clock import last_running
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
+_COLUMNS = (
+    *("id", "state", "metric", "trace", "attempts", "why"),
+    ("last error", lambda row: row["last_error"][:100]),
+)
 _Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")]
 
 
@@ -37,13 +44,8 @@ def list_(
     """List jobs, newest first."""
     with opened_store(config, store) as connection:
         found = stored.listed(connection, state, limit)
-    if format_ == "json":
-        return print_json([_facts(job) for job in found])
-    if not found:
-        typer.echo(f"no {state} jobs" if state else "no jobs")
-        return
-    rows = [(j.id, j.state, j.metric, j.trace_id.hex(), j.attempts, j.why, j.error[:100]) for j in found]
-    print_table(("id", "state", "metric", "trace", "attempts", "why", "last error"), rows)
+    empty = f"no {state} jobs" if state else "no jobs"
+    listings.show([_facts(job) for job in found], Listing(_COLUMNS, empty), format_)
 
 
 @jobs.command("show")
@@ -69,7 +71,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "state": job.state,
         "metric": job.metric,
         "trace": job.trace_id.hex(),
-        "due": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.due_at)),
+        "due": moment(job.due_at * 1000),
         "attempts": job.attempts,
         "crashes": job.crashes,
         "why": job.why,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
-_Group = Annotated[str, typer.Argument(metavar="ID", help="Id of a group of failures.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
 _Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
@@ -49,18 +50,6 @@ def list_traces(
         listings.show([*api.pages("/traces", limit, **asked)], listings.TRACES, format_)
 
 
-@traces.command("show")
-@placed
-def show_trace(
-    trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id.")],
-    format_: given.Format = "table",
-    *,
-    place: Place,
-) -> None:
-    """Show one trace: what was asked and answered, its calls, its results."""
-    listings.show_one(_found(place, "traces", trace_id), listings.tell_trace, format_)
-
-
 @sessions.command("list")
 @given.filtered()
 @placed
@@ -69,18 +58,6 @@ def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.For
     asked = {**filters, **given.api_times(filters)}
     with place.looking() as api:
         listings.show([*api.pages("/sessions", limit, **asked)], listings.SESSIONS, format_)
-
-
-@sessions.command("show")
-@placed
-def show_session(
-    session_id: Annotated[str, typer.Argument(metavar="ID", help="A session id.")],
-    format_: given.Format = "table",
-    *,
-    place: Place,
-) -> None:
-    """Show one session: its results and its traces in order."""
-    listings.show_one(_found(place, "sessions", session_id), listings.tell_session, format_)
 
 
 @failures.command("list")
@@ -99,14 +76,17 @@ def list_failures(
     listings.show(page["items"], listings.FAILURES, format_)
 
 
-@failures.command("show")
-@placed
-def show_failures(group_id: _Group, format_: given.Format = "table", *, place: Place) -> None:
-    """Show one group of failures with its newest examples."""
-    listings.show_one(_found(place, "failures", group_id), listings.tell_failures, format_)
+def _add_show(group: typer.Typer, kind: str, tell: Callable[[listings.Row], None], text: str) -> None:
+    """Adds the command that shows one of a list. ``text``: the command's help."""
+
+    @group.command("show", help=text)
+    @placed
+    def show(id_: _Id, format_: given.Format = "table", *, place: Place) -> None:
+        with place.looking() as api:
+            row = api.get(f"/{kind}/{quote(id_, safe='')}")
+        listings.show_one(row, tell, format_)
 
 
-def _found(place: Place, kind: str, id_: str) -> dict[str, Any]:
-    with place.looking() as api:
-        row: dict[str, Any] = api.get(f"/{kind}/{quote(id_, safe='')}")
-    return row
+_add_show(traces, "traces", listings.tell_trace, "Show one trace: what was asked and answered, its calls, its results.")
+_add_show(sessions, "sessions", listings.tell_session, "Show one session: its results and its traces in order.")
+_add_show(failures, "failures", listings.tell_failures, "Show one group of failures with its newest examples.")

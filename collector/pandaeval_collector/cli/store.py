@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
-from pandaeval_collector.cli._output import console, many, print_json, print_table, progress, safe
+from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.store import StoreBusyError
 from pandaeval_collector.store.checking import CURES, Damage, damages, sizes, take_out
@@ -29,7 +31,7 @@ from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.directory import Directory
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
-
+_DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
 
 store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
@@ -147,18 +149,12 @@ def _damages(connection: sqlite3.Connection) -> list[Damage]:
 
 
 def _tell(found: list[Damage], format_: given.RunFormat) -> None:
-    if format_ == "json":
-        return print_json(
-            [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
-        )
-    if not found:
-        typer.echo("nothing is damaged")
-        return
-    rows = [(each.kind, each.key, each.about, each.what) for each in found]
-    print_table(("where", "row", "about", "what is wrong"), rows)
-    for kind in dict.fromkeys(each.kind for each in found):
-        typer.echo(f"{kind}: {CURES[kind]}")
-    typer.echo(many(len(found), "damage"))
+    rows = [{"where": d.kind, "row": d.key, "about": d.about, "what": d.what, "cure": CURES[d.kind]} for d in found]
+    show(rows, _DAMAGES, format_)
+    if found and format_ != "json":
+        for kind in dict.fromkeys(each.kind for each in found):
+            typer.echo(f"{kind}: {CURES[kind]}")
+        typer.echo(many(len(found), "damage"))
 
 
 def _line(logs: bool, data: bytes) -> bytes:

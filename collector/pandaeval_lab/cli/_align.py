@@ -24,6 +24,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import WrittenGuideline
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.view.texts import NONE, dollars, interval
 from pandaeval_lab.alignment.align import (
     Alignment,
     FileJudging,
@@ -216,15 +217,15 @@ def print_alignment(
     title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs judged wrongly"
     print_table(columns, rows, title)
     adopted = [each for each in entries if each.state == "adopted"]
-    cost = f"; US$ {judging.spent:.4f}" if judging.spent else ""
+    cost = f"; {dollars(judging.spent)}" if judging.spent else ""
     typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, kept in {path}{cost}")
 
 
 def _told(change: VerdictChange | None) -> str:
     if change is None:
-        return "-"
-    between = "" if change.low is None else f" ({change.low:+.2f} to {change.high:+.2f})"
-    return f"{change.before} → {change.after} of {change.n}{between}"
+        return NONE
+    between = interval(change.low, change.high, "+.2f")
+    return f"{change.before} → {change.after} of {change.n}" + (f" ({between})" if between else "")
 
 
 def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
@@ -94,9 +95,8 @@ def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
 
 def _row(told: Mapping[str, Any]) -> tuple[object, ...]:
     unknown = f" ({told['undetermined']} not told)" if told["undetermined"] else ""
-    why = told["why"] if len(told["why"]) <= 100 else f"{told['why'][:99]}…"
     correct = f"{told['correct']}/{told['trials']}{unknown}"
-    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or "-", why
+    return told["case"], told["kind"], correct, *told["layers"], told["broke"] or _NOTHING, excerpt(told["why"], 100)
 
 
 def _notice(text: str) -> None:

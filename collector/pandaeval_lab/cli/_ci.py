@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.cli._summary import Summary
@@ -108,7 +108,7 @@ def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: s
             found[kind].append(_command(kind, gate.key, "\n".join((gate.text, *gate.examples))))
     for group in groups:
         kind = "error" if least is not None and at_least(group.severity, least) else "warning"
-        told = f"{group.description}\n{group.count} occurrence(s): {_places(group)}"
+        told = f"{group.description}\n{group.count} occurrence(s): {group.places}"
         found[kind].append(_command(kind, f"[{group.severity}] {group.title}", told))
     for lines in found.values():
         yield from lines[:_MOST]
@@ -144,25 +144,16 @@ def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
         if gate.text:
             yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
             yield from (f"  - {_plain(example)}" for example in gate.examples)
-    counts: Counter[tuple[str, str]] = Counter()
-    for (name, kind, _), count in summary.outcomes.items():
-        counts[name, kind] += count
-    means = sorted(summary.values().items())
-    metrics = [
-        (key, f"{mean:.4f}", *(str(counts[key, kind]) for kind in ("scored", "unscored"))) for key, mean in means
-    ]
+    means = ((key, number(mean, ".4f"), summary.tallies[key]) for key, mean in sorted(summary.values().items()))
+    metrics = [(key, mean, str(tally.scored), str(tally.missing)) for key, mean, tally in means]
     yield from _table(("metric", "mean", "scored", "unscored"), metrics)
     if summary.groups:
         yield "\n### Unique errors"
         groups = [
-            (each.severity, f"{each.title}: {each.description}", str(each.count), _places(each))
+            (each.severity, f"{each.title}: {each.description}", str(each.count), each.places)
             for each in summary.groups[:_MOST_GROUPS]
         ]
         yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
-
-
-def _places(group: RootCause) -> str:
-    return ", ".join(member.place for member in group.examples)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

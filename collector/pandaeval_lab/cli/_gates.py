@@ -21,6 +21,8 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.config.sections_scoring import Gates
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._names import names_of
 from pandaeval_lab.cli._summary import Summary
@@ -30,21 +32,6 @@ from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.replay.root_causes import RootCause
 
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
-_CURES = {
-    "no_content": "switch content capture on in the instrumentation",
-    "not_sampled": "raise judge.sample",
-    "incomplete_trace": "the root spans are missing: send whole traces, or set close.score_fragments",
-    "insufficient_evidence": "too little of what it weighs was there: see the reasons of its results",
-    "judge_failed": "see why the judge could not be asked: the key, the model's name, the network",
-    "invalid_verdict": "the judge's answers do not hold: try a stronger model",
-    "timeout": "raise judge.timeout, or lower judge.concurrency",
-    "over_budget": "raise judge.daily_usd or judge.daily_tokens, or lower judge.sample",
-    "metric_error": "the metric itself failed: see the reasons of its results",
-    "injection_suspected": "the runs tell their judge how to judge: read them",
-}
-
-Outcomes = Mapping[tuple[str, str, str], int]
-"""Counts of results by (metric key, outcome, why)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +48,13 @@ class GateOutcome:
 def gates(
     thresholds: Mapping[str, float],
     max_unscored: float,
-    outcomes: Outcomes,
+    tallies: Mapping[str, OutcomeCounts],
     means: Mapping[str, float],
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
     examples: Callable[[str], Iterable[str]] = lambda key: (),
 ) -> list[GateOutcome]:
     """Returns the outcome of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means``
-    are).
+    are). ``tallies``: counts of results by metric key.
 
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
     assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
@@ -75,33 +62,24 @@ def gates(
     """
     found = []
     for key, threshold in thresholds.items():
-        counts = {(kind, why): count for (name, kind, why), count in outcomes.items() if name == key and count}
-        if counts:
-            passed, text = _held(threshold, max_unscored, counts, means.get(key, 0.0))
-        else:
-            passed, text = silent(key)
+        tally = tallies.get(key)
+        passed, text = silent(key) if tally is None else _held(threshold, max_unscored, tally, means.get(key, 0.0))
         lead = f"{key} (threshold {threshold:g})"
         shown = () if passed else tuple(examples(key))
         found.append(GateOutcome(key, passed, f"{lead}: {text}" if text else "", shown))
     return found
 
 
-def _held(
-    threshold: float, max_unscored: float, counts: Mapping[tuple[str, str], int], mean: float
-) -> tuple[bool, str]:
-    """Returns whether a gate with results passes, and why not; without any score it does if all are assumed.
-    ``counts``: by (outcome, why)."""
-    scored = sum(count for (kind, _), count in counts.items() if kind == "scored")
-    whys = {why: count for (kind, why), count in counts.items() if kind == "unscored"}
+def _held(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
+    """Returns whether a gate with results passes, and why not; without any score it does if all are assumed."""
+    scored, whys = tally.scored, tally.unscored
     # What should have a score goes before what is not expected to.
     worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
-    cure = f": {_CURES[worst]}" if worst in _CURES else ""
+    cure = f". {CURES[worst]}" if worst in CURES else ""
     if not scored and not whys:
-        assumed = many(sum(counts.values()), "result")
-        return True, f"passes unmeasured: there was nothing to evaluate in {assumed} (assumed)"
+        return True, f"passes unmeasured: there was nothing to evaluate in {many(tally.assumed, 'result')} (assumed)"
     if not scored:
-        told = ", ".join(f"{why} {count}" for why, count in sorted(whys.items(), key=lambda item: -item[1]))
-        return False, f"none of {many(sum(whys.values()), 'result')} has a score ({told}){cure}"
+        return False, f"none of {many(tally.missing, 'result')} has a score ({tally.whys}){cure}"
     failures = []
     if mean < threshold - TOLERANCE:
         failures.append(
@@ -126,14 +104,9 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
         return GateOutcome(KEY, True)
-    many = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
-    text = f"{KEY} (gates.fail_on_error_severity {least}): {many} of that severity or graver"
-    examples = (
-        f"[{group.severity}] {group.title} ({group.count} occurrence(s)): "
-        + ", ".join(member.place for member in group.examples)
-        for group in grave[:3]
-    )
-    return GateOutcome(KEY, False, text, tuple(examples))
+    count = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
+    text = f"{KEY} (gates.fail_on_error_severity {least}): {count} of that severity or graver"
+    return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 
 def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
@@ -154,7 +127,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
     found = gates(
         scoring(config).thresholds,
         config.gates.max_unscored,
-        summary.outcomes,
+        summary.tallies,
         summary.values(),
         lambda key: _silent(config, summary, key),
         lambda key: (f"{each.value:g} in {each.where}: {cut(each.reason, _REASON)}" for each in summary.worst(key)),
@@ -165,7 +138,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
     names = names_of(config)
-    given = {key for key, _, _ in summary.outcomes}
+    given = summary.tallies
     graded = any(key.startswith("trial.") for key in given)
     wanted = [key for name in asked for key in names.select(name) if graded or key == name or key[:6] != "trial."]
     for key in (key for key in wanted if key not in given):
@@ -181,7 +154,7 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
         return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
     if not summary.agents_traces:
         return True, "passes unmeasured: the input has no agent traces"
-    if metric.level == "trial" and not any(name.startswith("trial.") for name, _, _ in summary.outcomes):
+    if metric.level == "trial" and not any(name.startswith("trial.") for name in summary.tallies):
         return False, "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
     if (metric.level == "session" or metric.needs_session) and not summary.has_sessions:
         return True, (

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.show.report.results import is_inline, signal_of, spelled_out, verdict
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.results import ResultView, rank, spelled_out, worse
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_lab.replay.root_causes import RootCause
-from pandaeval_lab.report.ranking import rank
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
@@ -98,7 +98,8 @@ class Summary:
     def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
         """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
         self.layers, self._against = layers, against
-        self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        self.tallies: dict[str, OutcomeCounts] = {}
+        """Counts of results by metric."""
         self.agents_traces = 0
         """Traces of agents, those without any result too."""
         self.has_sessions = False
@@ -140,7 +141,7 @@ class Summary:
         key = f"{result['level']}.{result['metric']}"
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
-        self.outcomes[key, result["outcome"], result["why"] or ""] += 1
+        self.tallies.setdefault(key, OutcomeCounts()).add(result["outcome"], result["success"], result["why"])
         if (result.get("evaluator") or {}).get("kind") == "llm":
             if result["why"] in _SILENT:
                 self._silence = self._silence or result["reason"]
@@ -152,7 +153,7 @@ class Summary:
             row = self._session(result["session_id"])
             # Where no metric of traces was asked, only the session's own results tell how many it has.
             row.traces = max(row.traces, (result.get("metadata") or {}).get("total_traces_in_session") or 0)
-            row.note(_cell(result), of_session=True)
+            row.note(ResultView.of(result), of_session=True)
         elif result["level"] not in ("trial", "task"):
             self._add_to_trace(result)
 
@@ -214,59 +215,16 @@ class Summary:
                 session.traces += 1
                 if error is not None:
                     why = error or "it ended with an error"
-                    session.note(Cell("run failed", "", agent, why, "", None, signal=0.0, success=False))
+                    session.note(ResultView("run failed", "", None, 0.0, False, reason=why, agent=agent))
         of_turn = result["level"] == "turn"
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
-        cell = row.results[name] = _cell(result)
+        cell = row.results[name] = ResultView.of(result)
         if session is not None:
             session.note(cell)
 
 
-def _cell(result: Result) -> Cell:
-    return Cell(
-        metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
-        outcome=result["outcome"],
-        agent=result["agent"],
-        reason=result["reason"],
-        why=result["why"] or "",
-        score=result["score"] if result["outcome"] == "scored" else None,
-        signal=signal_of(result),
-        success=result["success"],
-        label=result.get("label") or "",
-        inline=is_inline(result["metadata"]),
-    )
-
-
 TURN = "turn "
 """What the names of cells about turns begin with: a trace may have several of one metric."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A result as a table shows it. ``signal``: the score as sessions see it (coherence on its calibrated scale)."""
-
-    metric: str
-    outcome: str
-    agent: str
-    reason: str
-    why: str
-    score: float | None
-    signal: float | None
-    success: bool | None
-    label: str = ""
-    inline: bool = False
-    """Whether it is a session's score in which no judge had a part."""
-
-    @property
-    def failed(self) -> bool:
-        return self.success is False
-
-    @property
-    def says(self) -> str:
-        """The words to show in place of a number that would overstate what is known; else empty."""
-        if self.signal is None and self.score is not None:  # it explains, and is no verdict
-            return self.label
-        return verdict(self.label) if self.inline and self.score is not None else ""
 
 
 @dataclass(slots=True)
@@ -278,13 +236,13 @@ class TraceSummaryRow:
     session_id: str | None
     broken: bool = False
     """Whether the run ended with an error."""
-    results: dict[str, Cell] = field(default_factory=dict)
+    results: dict[str, ResultView] = field(default_factory=dict)
 
     @property
-    def worst_of_turns(self) -> Cell | None:
+    def worst_of_turns(self) -> ResultView | None:
         """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
         turns = (cell for name, cell in self.results.items() if name.startswith(TURN))
-        return functools.reduce(_worse, turns, None)
+        return functools.reduce(worse, turns, None)
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
@@ -299,31 +257,31 @@ class SessionSummaryRow:
 
     session_id: str
     traces: int = 0
-    reliability: Cell | None = None
+    reliability: ResultView | None = None
     failures: int = 0
     lowest: float = NO_SCORE
-    _of_traces: Cell | None = None
-    _of_session: Cell | None = None
+    _of_traces: ResultView | None = None
+    _of_session: ResultView | None = None
 
-    def note(self, cell: Cell, of_session: bool = False) -> None:
+    def note(self, cell: ResultView, of_session: bool = False) -> None:
         """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
         self.failures += cell.failed
         self.lowest = self.lowest if cell.signal is None else min(self.lowest, cell.signal)
         if not of_session:
-            self._of_traces = _worse(self._of_traces, cell)
+            self._of_traces = worse(self._of_traces, cell)
             return
-        self._of_session = _worse(self._of_session, cell)
-        if cell.metric == "agent_reliability":
+        self._of_session = worse(self._of_session, cell)
+        if cell.metric == "session.agent_reliability":
             self.reliability = cell
 
     @property
-    def worst(self) -> Cell | None:
+    def worst(self) -> ResultView | None:
         """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
-    def shown(self) -> Cell | None:
+    def shown(self) -> ResultView | None:
         """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
         worst, whole = self.worst, self.reliability
         return None if worst is not None and not worst.failed and whole is not None and whole.says else worst
@@ -344,10 +302,3 @@ class SessionSummaryRow:
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)
         return f"nothing failed (lowest: {self.worst.metric})"
-
-
-def _worse(known: Cell | None, cell: Cell) -> Cell | None:
-    """Returns the worse result: failed before passed, then by signal, then the known one. Never one without a score."""
-    if cell.signal is None or known is None or known.signal is None:
-        return known if cell.signal is None else cell
-    return cell if (not cell.failed, cell.signal) < (not known.failed, known.signal) else known

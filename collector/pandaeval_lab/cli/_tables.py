@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,15 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.show.report.results import unasked
-from pandaeval_lab.cli._summary import TURN, Cell, SessionSummaryRow, Summary, TraceSummaryRow
+from pandaeval_collector.show.view.results import ResultView
+from pandaeval_collector.show.view.texts import NONE, estimate, number
+from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_lab.cli._summary import TURN, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_lab.replay.root_causes import RootCause
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
 _MAX_REASON = 100
-_EXAMPLES = 6
 
 
 def print_summary(
@@ -34,7 +35,7 @@ def print_summary(
     out.print(_metric_table(summary, out))
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
-    missing = unasked(summary.outcomes, summary.agents_traces, judge)
+    missing = unasked(summary.tallies, summary.agents_traces, judge)
     if missing:
         out.print(Text(missing))
     print_component_errors(out, raised or {})
@@ -42,13 +43,8 @@ def print_summary(
 
 def as_text(groups: Iterable[RootCause]) -> str:
     """Writes groups of failures for people, several lines; ``""`` for no group."""
-    lines = []
-    for group in groups:
-        lines.append(f"  [{group.severity}] {group.title} ({group.count} occurrence(s))")
-        lines.append(f"    {group.description}")
-        more = ", …" if group.count > _EXAMPLES else ""
-        lines.append(f"    Examples: {', '.join(member.place for member in group.members[:_EXAMPLES])}{more}")
-    return "\n".join(["Unique errors:", *lines]) if lines else ""
+    told = [f"  {each.heading}\n    {each.description}\n    Examples: {each.places}" for each in groups]
+    return "\n".join(["Unique errors:", *told]) if told else ""
 
 
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
@@ -73,9 +69,9 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
             row.session_id,
             row.worst.agent if row.worst else "",
             row.traces,
-            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else "-",
+            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
             _cell(row.reliability),
-            row.found if len(row.found) <= _MAX_REASON else f"{row.found[: _MAX_REASON - 1]}…",
+            excerpt(row.found, _MAX_REASON),
         )
         for row in rows[:MAX_ROWS]
     )
@@ -89,7 +85,7 @@ def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> T
     columns = ["trace", "agent", "session", *names, *["worst of turns"] * has_turns, *["run"] * any_broken]
     shown = []
     for row in rows[:MAX_ROWS]:
-        held = [row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names)]
+        held = [row.trace_id[:12], row.agent, row.session_id or NONE, *(_cell(row.results.get(name)) for name in names)]
         if has_turns:  # the score, after the label or metric that it belongs to
             worst = row.worst_of_turns
             failed = worst is not None and worst.failed and worst.label not in ("fail", "")
@@ -101,11 +97,12 @@ def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> T
 
 def _metric_table(summary: Summary, out: Console) -> Table:
     columns = ["metric", "scored", "mean", "assumed", "unscored", "why unscored"]
-    agreement, seconds = summary.agreement(), summary.seconds()
+    agreement, seconds, means = summary.agreement(), summary.seconds(), summary.means()
     columns += ["asked twice"] * bool(agreement) + ["second judge"] * bool(seconds)
     rows: list[list[object]] = []
-    for key in sorted({key for key, _, _ in summary.outcomes}):
-        row = [*_metric_row(summary, key)]
+    for key in sorted(summary.tallies):
+        tally = summary.tallies[key]
+        row = [key, tally.scored, number(means.get(key), ".3f"), tally.assumed, tally.missing, tally.whys]
         if agreement:
             alone = agreement.get(key)
             shown = "" if alone is None else f"agrees {alone.agreement:.2f}, {alone.flips} of {alone.n} flipped"
@@ -122,42 +119,26 @@ def _second(figures: Mapping[str, Any] | None) -> str:
     kappa, apart = figures.get("kappa"), figures.get("difference")
     shown = [f"agrees {figures['value']:.2f}"]
     if kappa is not None:
-        shown.append(f"kappa {kappa['value']:.2f} ({kappa['ci_low']:.2f} to {kappa['ci_high']:.2f})")
+        shown.append(f"kappa {estimate(kappa['value'], kappa['ci_low'], kappa['ci_high'])}")
     if apart is not None:
         shown.append(f"differs by {apart['value']:+.2f}")
     return ", ".join((*shown, f"n={figures['n']}"))
 
 
-def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:
-    counts: Counter[str] = Counter()
-    whys: Counter[str] = Counter()
-    for (name, outcome, why), count in summary.outcomes.items():
-        if name == key:
-            counts[outcome] += count
-            if why:
-                whys[why] += count
-    mean = summary.means().get(key)
-    reasons = ", ".join(f"{why} {count}" for why, count in whys.most_common())
-    shown_mean = "-" if mean is None else f"{mean:.3f}"
-    return key, counts["scored"], shown_mean, counts["assumed"], counts["unscored"], reasons
-
-
-def _cell(cell: Cell | None) -> Text:
-    """Returns the text of a cell: the score, ``assumed``, or why there is none."""
-    if cell is None:
+def _cell(row: ResultView | None) -> Text:
+    """Returns the text of a result: its score, the words for one that rests on few signals, or why there is none."""
+    if row is None:
         return Text("")
-    if cell.says:  # words for a score that rests on few signals, never in the colour of a pass
-        return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
-    if cell.score is not None:
-        return _score(cell.score, cell.success)
-    return Text(cell.why or cell.outcome, style="dim")
+    if row.outcome != "scored":
+        return Text(row.word, style="dim")
+    if row.says:  # never in the colour of a pass
+        return Text(f"{number(row.score)} {row.says}", style="bold red") if row.failed else Text(row.says)
+    return _score(row.score, row.success)
 
 
 def _score(value: float | None, success: bool | None) -> Text:
-    if value is None:
-        return Text("-", style="dim")
-    style = "" if success is None else "green" if success else "bold red"
-    return Text(f"{value:.2f}", style=style)
+    style = "dim" if value is None else {True: "green", False: "bold red"}.get(success, "")  # type: ignore[arg-type]
+    return Text(number(value), style=style)
 
 
 def _more(made: Table, rows: int) -> Table:

@@ -15,6 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
+from pandaeval_collector.show.view.texts import NONE, estimate
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels import calibration
 from pandaeval_lab.labels.calibration import Calibration, Calibrations, from_lines, from_store
@@ -90,21 +91,16 @@ def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
     at = each.agreement
     measures = [_told(at.kappa), _told(at.mcc)]
     if graded:
-        measures.append(_told(at.graded) if at.graded else "-")
+        measures.append(_told(at.graded) if at.graded else NONE)
     named = each.metric, each.judge, each.version, at.n, at.passed
     return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
 
 
 def _among_people(people: AnnotatorAgreement) -> str:
     alike = f"people agree with each other on {people.alike} of {people.runs} runs that two or more looked at"
-    if people.alpha is None:
-        return alike
-    between = f" ({people.low:.2f} to {people.high:.2f})" if people.low is not None else ""
-    return f"{alike}; Krippendorff's alpha {people.alpha:.2f}{between}"
+    alpha = estimate(people.alpha, people.low, people.high)
+    return alike if people.alpha is None else f"{alike}; Krippendorff's alpha {alpha}"
 
 
-def _told(estimate: AgreementEstimate) -> str:
-    if estimate.value is None:
-        return "unknown"
-    between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""
-    return f"{round(estimate.value, 2) + 0.0:.2f}{between}"  # no -0.00
+def _told(of: AgreementEstimate) -> str:
+    return "unknown" if of.value is None else estimate(of.value, of.low, of.high)

@@ -19,13 +19,14 @@ from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
+from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.passk.figures import between, promotable, saturation
+from pandaeval_lab.passk.figures import promotable, saturation
 from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
@@ -85,7 +86,7 @@ def promote(
             (
                 each.case.id,
                 f"{each.case.c} of {each.case.n + each.case.undetermined}",
-                between(each.power.median, each.power.ci_low, each.power.ci_high),
+                estimate(each.power.median, each.power.ci_low, each.power.ci_high, ".3f"),
                 "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
             )
             for each in found

@@ -24,6 +24,7 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.show.view.texts import NONE, about, dollars, interval, number
 from pandaeval_lab.cli._ci import write_suites
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import settings_of
@@ -134,11 +135,10 @@ def asked(
 
 def _price(expected: DrillForecast, wanted: int, budget: float, dry: bool) -> str:
     if not expected.copies:
-        why = f"the budget of US$ {budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
+        why = f"the budget of ${budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
         return f"no judge is asked: {why}"
-    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
-    of = f" of {wanted}, for the budget of US$ {budget:g}" if expected.copies < wanted else ""
-    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {cost}"
+    of = f" of {wanted}, for the budget of ${budget:g}" if expected.copies < wanted else ""
+    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {about(expected.usd)}"
     ends = "; nobody is asked: leave --dry-run out to ask" if dry else ""
     return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"
 
@@ -173,7 +173,7 @@ def print_drill(figures: Mapping[str, Any], on: Console) -> None:
 def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
     """Prints how many faulty runs each judged metric noticed, beside the metrics without a model."""
     counted = figures["copies"] - figures["not_judged"]
-    cost = f", US$ {figures['cost_usd']:.4f}" if figures["cost_usd"] else ""
+    cost = f", {dollars(figures['cost_usd'])}" if figures["cost_usd"] else ""
     title = f"{', '.join(figures['models'])} as a judge, {many(figures['copies'], 'faulty run')}{cost}"
     columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
     rows = []
@@ -220,8 +220,8 @@ def _fault_rows(faults: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _percent(share: Mapping[str, Any]) -> str:
-    return "–" if share["share"] is None else f"{share['share']:.0%}"
+    return number(share["share"], ".0%")
 
 
 def _interval(share: Mapping[str, Any]) -> str:
-    return "–" if share["low"] is None else f"{share['low']:.0%} … {share['high']:.0%}"
+    return interval(share["low"], share["high"], ".0%") or NONE

@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.report.detail import describe, in_order
@@ -80,8 +80,7 @@ def _print(out: Console, trace: Trace) -> None:
 
 
 def _short(text: str, limit: int) -> str:
-    flat = printable(" ".join(text.split()))
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+    return excerpt(text, limit) or ""
 
 
 def _remark(span: Span) -> str:

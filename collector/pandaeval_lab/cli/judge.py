@@ -23,6 +23,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.outcome import cure_of
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import read_guidelines
+from pandaeval_collector.show.view.texts import NONE, about, dollars, interval, number
 from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_last, write, write_guidelines
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -82,10 +83,9 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
         async with judge_of(settings, os.environ) as found:
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
             expected = forecast(items, (await found.prices()).get(name))
-            cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
             out.print(
                 f"{expected.calls} questions: as many calls, twice that if no reply holds at first; about "
-                f"{expected.tokens:,} tokens, {cost}"
+                f"{expected.tokens:,} tokens, {about(expected.usd)}"
             )
             await asked[0].run(items)
 
@@ -105,7 +105,7 @@ def _print(found: Sheet, out: Console) -> None:
             p.asks,
             f"{p.n} {p.unit}",
             p.figure,
-            "" if math.isnan(p.low) else f"{round(p.low, 2) + 0.0:.2f} to {round(p.high, 2) + 0.0:.2f}",
+            "" if math.isnan(p.low) else interval(p.low, p.high),
             p.needed,
             Text("pass", style="green") if p.passed else Text("FAIL" if p.n else "-", style="bold red"),
         )
@@ -115,12 +115,9 @@ def _print(found: Sheet, out: Console) -> None:
     for probe in found.probes:
         if probe.note:
             out.print(Text(f"{probe.name}: {safe(probe.note)}"))
-    runs = [
-        (name, f"{band[0]:.2f}-{band[1]:.2f}", ", ".join(f"{value:.2f}" for value in said) or "-")
-        for name, (band, said) in found.runs.items()
-    ]
+    runs = [(name, interval(*band), ", ".join(map(number, said)) or NONE) for name, (band, said) in found.runs.items()]
     out.print(table(("known run", "expected", "verdicts"), runs, on=out))
-    cost = f", US$ {found.spent.cost_usd:.4f}" if found.spent.cost_usd else ""
+    cost = f", {dollars(found.spent.cost_usd)}" if found.spent.cost_usd else ""
     out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
     out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
 

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -14,16 +15,32 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreFolder, opened_store
-from pandaeval_collector.cli._output import print_json, print_table
+from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates
+from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import numbers, people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels.files import read_labels, row_of, save, written
 from pandaeval_otel.wire.labels import HumanLabel
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
-
+_RATES = Listing(
+    (
+        "metric",
+        ("agent", lambda row: row["agent"] or NONE),
+        ("drawn labels", itemgetter("n")),
+        ("judge's pass rate", lambda row: number(row["judge"], ".3f")),
+        ("corrected", lambda row: number(row["rate"]["value"], ".3f") if row["rate"] else "unknown"),
+        (
+            "95 % interval",
+            lambda row: interval(row["rate"]["low"], row["rate"]["high"], ".3f") if row["rate"] else row["why"],
+        ),
+    ),
+    "no judged run has a label yet: there is no corrected pass rate",
+    "Pass rates as people would give them",
+)
 
 labels = typer.Typer(help="People's verdicts on runs: in, out, what to label next.", no_args_is_help=True)
 
@@ -139,7 +156,7 @@ def export(
 def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
-        _print_rates(connection, as_json=format_ == "json")
+        _print_rates(connection, format_)
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
@@ -153,32 +170,15 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
         for (unit,) in connection.execute(query, group):
             looks[unit] = f"pandaeval spans {unit} | pandaeval inspect -"
     rows = [
-        (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
+        (run.unit, run.session or NONE, run.agent or NONE, looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)
     ]
     print_table(("trace or session", "session", "agent", "look at it"), rows)
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
-def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
+def _print_rates(connection: sqlite3.Connection, format_: given.RunFormat = "table") -> None:
     connection.execute("BEGIN")
     found = pass_rates(connection)
     connection.execute("COMMIT")
-    if as_json:
-        return print_json([{**asdict(each), "why": each.why or None} for each in found])
-    if not found:
-        typer.echo("no judged run has a label yet: there is no corrected pass rate")
-        return
-    rows = [
-        (
-            each.metric,
-            each.agent or "-",
-            each.n,
-            f"{each.judge:.3f}",
-            f"{each.rate.value:.3f}" if each.rate else "unknown",
-            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else each.why,
-        )
-        for each in found
-    ]
-    columns = ("metric", "agent", "drawn labels", "judge's pass rate", "corrected", "95 % interval")
-    print_table(columns, rows, "Pass rates as people would give them")
+    show([{**asdict(each), "why": each.why or None} for each in found], _RATES, format_)

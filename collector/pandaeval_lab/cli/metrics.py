@@ -13,7 +13,8 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._output import console, print_json, print_table
+from pandaeval_collector.cli._listings import Listing, show
+from pandaeval_collector.cli._output import console, print_json
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._names import config_with_trials, names_of
@@ -43,11 +44,10 @@ def metrics(
             out.print(f"can be unscored: {', '.join(whys(metric))}\n")
             out.print(re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", description(metric)).strip() + "\n")
         return
-    if format_ == "json":
-        return print_json([_facts(each, bands) for each in known.values()])
-    rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
-    print_table(("name", "level", "kind", "threshold", "needs", "question"), rows)
+    show([_facts(each, bands) for each in known.values()], _METRICS, format_)
 
+
+_METRICS = Listing(("name", "level", "kind", ("threshold", lambda row: f"{row['threshold']:g}"), "needs", "question"))
 
 _JUDGED = frozenset(
     {Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED}

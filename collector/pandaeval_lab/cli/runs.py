@@ -14,13 +14,14 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
 from pandaeval_collector.cli._output import print_json
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
-from pandaeval_collector.show.mcp.lines import moment
+from pandaeval_collector.show.view.results import ResultView
+from pandaeval_collector.show.view.texts import dollars, interval, moment, number
 from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, take_in, watched
 
 _RUNS = Listing(
     (
         *("id", "state", "traces", "done", "failed", "calls"),
-        ("USD", lambda row: f"{row['cost_usd']:.4f}"),
+        ("cost", lambda row: dollars(row["cost_usd"])),
         ("started", lambda row: moment(row["created_at"])),
         ("metrics", lambda row: ", ".join(row["metrics"])),
         "name",
@@ -30,8 +31,8 @@ _RUNS = Listing(
 _RESULTS = Listing(
     (
         ("metric", lambda row: f"{row['level']}.{row['metric']}"),
-        ("score", lambda row: "" if row["score"] is None else f"{row['score']:.3f}"),
-        ("label", lambda row: row["label"] or row["why"]),
+        ("score", lambda row: number(row["score"])),
+        ("outcome", lambda row: ResultView.of(row).word),
         ("trace or session", lambda row: row["session_id"] if row["level"] == "session" else row["trace_id"]),
         ("reason", lambda row: row["reason"][:100]),
     ),
@@ -44,9 +45,9 @@ _COMPARED = Listing(
         "metric",
         ("pairs", lambda row: row["both_scored"]),
         ("differ", lambda row: row["differing"]),
-        ("mean (b - a)", lambda row: f"{row['difference']['mean']:+.4f}" if row["difference"] else ""),
-        ("95 % interval", lambda row: _interval(row["difference"] or {})),
-        ("agreement", lambda row: "" if row["agreement"] is None else f"{row['agreement']:.3f}"),
+        ("mean (b - a)", lambda row: number(row["difference"] and row["difference"]["mean"], "+.4f")),
+        ("95 % interval", lambda row: _interval(row["difference"])),
+        ("agreement", lambda row: number(row["agreement"], ".3f")),
         (
             "version and judge",
             lambda row: "same" if row["same_series"] else " -> ".join(map(", ".join, row["versions"])),
@@ -58,8 +59,8 @@ _CHANGED = Listing(
     (
         ("changed most", lambda row: row["metric"]),
         ("trace or session", lambda row: row["trace_id"] or row["session_id"]),
-        ("a", lambda row: f"{row['before']:.3f}"),
-        ("b", lambda row: f"{row['after']:.3f}"),
+        ("a", lambda row: number(row["before"])),
+        ("b", lambda row: number(row["after"])),
     )
 )
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
@@ -227,9 +228,8 @@ def compare(
     listings.show_one(found, _tell_comparison, format_)
 
 
-def _interval(difference: Row) -> str:
-    known = difference.get("low") is not None
-    return f"{difference['low']:+.4f} .. {difference['high']:+.4f}" if known else ""
+def _interval(difference: Row | None) -> str:
+    return "" if difference is None else interval(difference["low"], difference["high"], "+.4f")
 
 
 def _tell_run(run: Row) -> None:
@@ -261,7 +261,7 @@ def _tell_dry(dry: Row) -> None:
         "tokens in": dry["prompt_tokens"],
         "tokens out": dry["completion_tokens"],
         "answered before": dry["remembered"],
-        "US dollars": "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}",
+        "cost": "unknown (no price for this model)" if dry["cost_usd"] is None else dollars(dry["cost_usd"]),
     }
     for name, value in facts.items():
         typer.echo(f"{name:<16} {value}")
@@ -274,5 +274,5 @@ def _tell_comparison(both: Row) -> None:
     listings.show(
         [{**change, "metric": each["metric"]} for each in both["metrics"] for change in each["changes"]], _CHANGED
     )
-    other = "live results" if both["b"] is None else f"${both['b']['cost_usd']:.4f}"
-    typer.echo(f"cost: a ${both['a']['cost_usd']:.4f}, b {other}")
+    other = "live results" if both["b"] is None else dollars(both["b"]["cost_usd"])
+    typer.echo(f"cost: a {dollars(both['a']['cost_usd'])}, b {other}")

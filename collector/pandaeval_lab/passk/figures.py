@@ -30,6 +30,7 @@ from pandaeval_collector.analysis.stats.quantiles import LEVEL, means, normal_qu
 from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.show.view.texts import NONE, estimate, number
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 
 FEW = 30
@@ -124,13 +125,6 @@ CASE_HEAD = (
     *("trials", "passed", "undetermined", "k"),
     *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
 )
-_NONE = "-"
-
-
-def between(value: float | None, low: float | None, high: float | None) -> str:
-    """Writes a share to the third digit, with its interval where there is one."""
-    told = _NONE if value is None else f"{value:.3f}"
-    return told if low is None or high is None else f"{told} ({low:.3f} to {high:.3f})"
 
 
 def worst_first(case: CaseOutcomes) -> tuple[float, str]:
@@ -140,7 +134,7 @@ def worst_first(case: CaseOutcomes) -> tuple[float, str]:
 
 def suite_row(each: SuiteFigures) -> tuple[str, ...]:
     """Writes how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
-    means = (between(of.mean, of.ci_low, of.ci_high) for of in (each.at, each.pow))
+    means = (estimate(of.mean, of.ci_low, of.ci_high, ".3f") for of in (each.at, each.pow))
     return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
 
 
@@ -160,13 +154,13 @@ def case_row(each: CaseFigures) -> tuple[str, ...]:
 def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, str]:
     low, high = bounds
     left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
-    plug_in, unbiased = (between(of[mode].value, None, None) for mode in ("plug_in", "unbiased"))
+    plug_in, unbiased = (number(of[mode].value, ".3f") for mode in ("plug_in", "unbiased"))
     by_bayes = of["bayesian"]
-    return plug_in, f"{unbiased}{left}", between(by_bayes.median, by_bayes.ci_low, by_bayes.ci_high)
+    return plug_in, f"{unbiased}{left}", estimate(by_bayes.median, by_bayes.ci_low, by_bayes.ci_high, ".3f")
 
 
 def _band(label: str | None) -> str:
-    return (label or _NONE).replace("_", " ")
+    return (label or NONE).replace("_", " ")
 
 
 # Figures as results of level ``task``: one case over its trials.
@@ -237,24 +231,24 @@ def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterato
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
     """Makes results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
     for each in found.suite:
-        for metric, estimate in ((AT, each.at), (POW, each.pow)):
+        for metric, mean in ((AT, each.at), (POW, each.pow)):
             yield {
                 "metric": metric,
                 "level": "task",
-                "outcome": "unscored" if estimate.value is None else "scored",
-                "score": estimate.value,
+                "outcome": "unscored" if mean.value is None else "scored",
+                "score": mean.value,
                 "label": each.label,
                 "metadata": {
                     "case": None,
                     "k": each.k,
                     "metric": found.trials.metric,
                     "per": found.trials.per,
-                    "cases": estimate.cases,
-                    "of": estimate.of,
-                    "mean": estimate.mean,
-                    "ci_low": estimate.ci_low,
-                    "ci_high": estimate.ci_high,
-                    "method": estimate.method,
+                    "cases": mean.cases,
+                    "of": mean.of,
+                    "mean": mean.mean,
+                    "ci_low": mean.ci_low,
+                    "ci_high": mean.ci_high,
+                    "method": mean.method,
                 },
             }
 

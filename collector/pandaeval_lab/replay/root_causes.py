@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.store.failures import Failure, gravity, group_id
 
-_EXAMPLES = 3
+_EXAMPLES, _PLACES = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,16 @@ class RootCause:
     def examples(self) -> tuple[Failure, ...]:
         """The first few failures of the group."""
         return self.members[:_EXAMPLES]
+
+    @property
+    def heading(self) -> str:
+        """Severity, title and how many failures there are, for people."""
+        return f"[{self.severity}] {self.title} ({self.count} occurrence(s))"
+
+    @property
+    def places(self) -> str:
+        """Where its first few failures happened, for people."""
+        return ", ".join(member.place for member in self.members[:_PLACES]) + (", …" if self.count > _PLACES else "")
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.detail import detail, with_results
-from pandaeval_collector.show.report.index import metrics_of, outcomes_of, session_result
-from pandaeval_collector.show.report.results import CURES, ShownResult, judged, shown, unasked
+from pandaeval_collector.show.report.index import metrics_of, session_result, tallies_of
 from pandaeval_collector.show.report.text import clean_json, filled_shell
-from pandaeval_lab.report.ranking import rank
+from pandaeval_collector.show.view.results import ShownResult, rank, shown
+from pandaeval_collector.show.view.unscored import CURES, judged, unasked
 from pandaeval_otel.model import Kind, Trace
 
 _NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
@@ -274,7 +274,7 @@ class Report:
         others = [(shown(said), of) for early in self._early.values() for said, of in early]
         places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
         positions = {id_: number for number, id_ in enumerate(self._sessions)}
-        outcomes = outcomes_of(results)
+        tallies = tallies_of(results)
         return {
             "about": {each.name: getattr(about, each.name) for each in fields(about) if each.name != "modules"},
             "metrics": metrics_of([*results, *(result for result, _ in others)], about.modules),
@@ -298,8 +298,8 @@ class Report:
             ],
             "order": [["t", unit.number] if unit.number >= 0 else ["s", positions[unit.id]] for unit in order],
             "unscored": _unscored([*rows, *sessions]),
-            "unasked": unasked(outcomes, len(rows), about.judge),
-            "judged": judged(outcomes) > 0,
+            "unasked": unasked(tallies, len(rows), about.judge),
+            "judged": judged(tallies) > 0,
         }
 
     def _take(self, facts: dict[str, Any], trace: Trace | None) -> _Unit:

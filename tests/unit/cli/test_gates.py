@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
+from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import gates, severity_gate, unanswered
 from pandaeval_lab.cli._names import with_trials
@@ -23,9 +24,16 @@ KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]
 
 
+def _tally(counts: Counts) -> OutcomeCounts:
+    tally = OutcomeCounts()
+    for (outcome, why), count in counts.items():
+        tally.add(outcome, None, why, count)
+    return tally
+
+
 def _one(counts: Counts, mean: float | None = None, threshold: float = 0.5, most: float = 0.2) -> tuple[bool, str]:
-    outcomes = {(KEY, *kind): count for kind, count in counts.items()}
-    [gate] = gates({KEY: threshold}, most, outcomes, {} if mean is None else {KEY: mean})
+    tallies = {KEY: _tally(counts)} if counts else {}
+    [gate] = gates({KEY: threshold}, most, tallies, {} if mean is None else {KEY: mean})
     return gate.passed, gate.text
 
 
@@ -52,21 +60,21 @@ def test_as_many_as_may_be_missing_pass(missing: int, passes: bool) -> None:
 def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_score() -> None:
     counts = {("unscored", "over_budget"): 2, ("unscored", "timeout"): 3, ("unscored", "no_content"): 9}
     assert _one(counts)[1] == (
-        "trace.coherence (threshold 0.5): none of 14 results has a score (no_content 9, timeout 3, over_budget 2): "
-        "raise judge.timeout, or lower judge.concurrency"
+        "trace.coherence (threshold 0.5): none of 14 results has a score (no_content 9, timeout 3, over_budget 2). "
+        "The judge took too long. Raise judge.timeout, or lower judge.concurrency."
     )
 
 
 def test_a_reason_without_a_cure_is_told_alone() -> None:
-    assert _one({("unscored", "shutdown"): 1})[1].endswith("none of 1 result has a score (shutdown 1)")
+    assert _one({("unscored", "later"): 1})[1].endswith("none of 1 result has a score (later 1)")
 
 
 def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
-    outcomes = {("trace.a", "scored", ""): 2, ("trace.b", "scored", ""): 3, ("trace.b", "unscored", "timeout"): 0}
+    tallies = {"trace.a": OutcomeCounts(2), "trace.b": _tally({("scored", ""): 3, ("unscored", "timeout"): 0})}
     found = gates(
         {"trace.a": 0.5, "trace.b": 0.5, "trace.c": 0.5},
         0.2,
-        outcomes,
+        tallies,
         {"trace.a": 0.4, "trace.b": 0.6},
         lambda key: (False, f"{key} is silent"),
         lambda key: [f"worst of {key}", "and another"],
@@ -80,7 +88,7 @@ def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
 
 
 def test_defaults_never_fail() -> None:
-    assert gates({}, 0.2, {(KEY, "scored", ""): 4}, {KEY: 0.0}) == []
+    assert gates({}, 0.2, {KEY: OutcomeCounts(4)}, {KEY: 0.0}) == []
 
 
 def test_zero_is_a_threshold() -> None:
@@ -95,13 +103,13 @@ def test_zero_is_a_threshold() -> None:
         (
             {("unscored", "no_content"): 3},
             False,
-            "none of 3 results has a score (no_content 3): switch content capture",
+            "none of 3 results has a score (no_content 3). What was captured of these runs",
         ),
         ({("unscored", "no_content"): 1, ("assumed", ""): 2}, False, "none of 1 result has a score"),
         ({}, True, "applies to nothing in the input"),
         ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
-        ({("unscored", "not_sampled"): 2}, False, "raise judge.sample"),
-        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "the metric itself failed"),
+        ({("unscored", "not_sampled"): 2}, False, "judge.sample is below 1"),
+        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric failed on this input"),
     ],
 )
 def test_nothing_scored_fails_unless_all_is_assumed_or_not_applicable(counts: Counts, passes: bool, says: str) -> None:
@@ -127,7 +135,7 @@ def test_what_was_not_captured_or_not_sampled_is_no_share_of_the_unscored() -> N
 def test_both_failings_are_told() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
     assert "is 0.1000; --format json shows all of them, --format html leads to what went wrong; 1 of 2" in text
-    assert "raise judge.timeout" in text
+    assert "Raise judge.timeout" in text
 
 
 def test_the_value_is_in_the_scale_of_the_threshold() -> None:
@@ -150,7 +158,7 @@ def test_the_worked_example_of_the_source_holds(threshold: float, passes: bool) 
         summary.add({**fields, "raw": raw, "score": (raw - 1) / 4})
     key = "turn.helpfulness"
     assert summary.values() == {key: pytest.approx(3.8, abs=1e-12)}
-    [gate] = gates({key: threshold}, 0.2, summary.outcomes, summary.values())
+    [gate] = gates({key: threshold}, 0.2, summary.tallies, summary.values())
     assert gate.passed is passes
     assert [each.value for each in summary.worst(key)] == [3.1, 3.2, 3.8]
 
@@ -212,7 +220,7 @@ def test_a_threshold_without_values_fails_and_says_how_to_get_some(tmp_path: Pat
     done = _evaluate(tmp_path, [_span(1), _span(2)], "metrics: {thresholds: {trace.coherence: 0.5}}")
     assert done.exit_code == 1, done.output
     assert "failed: trace.coherence (threshold 0.5): none of 2 results has a score (no_content 2)" in done.stderr
-    assert "switch content capture on in the instrumentation" in done.stderr
+    assert "how to switch it on" in done.stderr
     also_missed = _evaluate(
         tmp_path, [_span(1), _span(2, **ON_TOPIC)], "metrics: {thresholds: {trace.coherence: 0.99}}"
     )
@@ -322,7 +330,7 @@ def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, as
 )
 def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: list[str]) -> None:
     summary = Summary()
-    summary.agents_traces, summary.outcomes[given, "scored", ""] = 1, 1
+    summary.agents_traces, summary.tallies[given] = 1, OutcomeCounts(1)
     said = unanswered(with_trials(Config()), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
 

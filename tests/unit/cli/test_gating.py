@@ -11,6 +11,8 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.config import Config
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, gates, severity_gate, unanswered, with_groups
 from pandaeval_lab.cli._names import with_trials
@@ -18,7 +20,6 @@ from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 from support.results import CODE, result
 
-SWITCH_ON = "switch content capture on in the instrumentation"
 NO_SESSION = (
     "passes unmeasured: no trace of the input has a session id; have the application set gen_ai.conversation.id (or "
     "session.id) on its spans"
@@ -228,8 +229,8 @@ class TestSentences:
                 {("scored", ""): 2, ("unscored", "timeout"): 2, ("unscored", "no_content"): 9},
                 0.75,
                 False,
-                "2 of 4 results have no score (50%, and gates.max_unscored is 20%), most for timeout: "
-                "raise judge.timeout, or lower judge.concurrency",
+                "2 of 4 results have no score (50%, and gates.max_unscored is 20%), most for timeout. "
+                f"{CURES['timeout']}",
             ),
             (
                 {("assumed", ""): 1},
@@ -241,18 +242,21 @@ class TestSentences:
                 {("assumed", ""): 2, ("unscored", "no_content"): 2, ("unscored", "not_sampled"): 1},
                 None,
                 False,
-                f"none of 3 results has a score (no_content 2, not_sampled 1): {SWITCH_ON}",
+                f"none of 3 results has a score (no_content 2, not_sampled 1). {CURES['no_content']}",
             ),
             (
                 {("unscored", "not_sampled"): 1, ("unscored", "no_content"): 1},
                 None,
                 False,
-                "none of 2 results has a score (not_sampled 1, no_content 1): raise judge.sample",
+                f"none of 2 results has a score (not_sampled 1, no_content 1). {CURES['not_sampled']}",
             ),
             ({}, None, True, "applies to nothing in the input"),
         ],
     )
     def test_are_these(self, outcomes: dict[tuple[str, str], int], mean: float | None, passed: bool, text: str) -> None:
-        counted = {("m", *kind): count for kind, count in outcomes.items()} | {("other", "scored", ""): 7}
-        found = gates({"m": 0.5}, 0.2, counted, {} if mean is None else {"m": mean})
+        tally = OutcomeCounts()
+        for (outcome, why), count in outcomes.items():
+            tally.add(outcome, None, why, count)
+        tallies = {"other": OutcomeCounts(7)} | ({"m": tally} if outcomes else {})
+        found = gates({"m": 0.5}, 0.2, tallies, {} if mean is None else {"m": mean})
         assert found == [GateOutcome("m", passed, f"m (threshold 0.5): {text}" if text else "")]

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._output import console
-from pandaeval_lab.cli._summary import KEEP, Cell, SessionSummaryRow, Summary
+from pandaeval_collector.show.view.results import ResultView
+from pandaeval_lab.cli._summary import KEEP, SessionSummaryRow, Summary
 from pandaeval_lab.cli._tables import print_summary
 
 
@@ -143,8 +144,8 @@ def test_a_judge_that_never_answered_is_told_of(results: list[dict[str, Any]], t
     assert summary.silence == told
 
 
-def cell(metric: str, score: float, success: bool | None, label: str = "", inline: bool = False) -> Cell:
-    return Cell(metric, "scored", "desk", "because", "", score, score, success, label, inline)
+def cell(metric: str, score: float, success: bool | None, label: str = "", inline: bool = False) -> ResultView:
+    return ResultView(metric, "scored", score, score, success, label, None, "because", "desk", inline)
 
 
 def test_no_worst_number_stands_beside_that_there_is_no_problem() -> None:

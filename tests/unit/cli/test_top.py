@@ -11,9 +11,19 @@ from pandaeval_collector.cli.top import view
 
 HOSTILE = "ZQX\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj\u200b\r\n[red]AFTER[/red]"
 
+SCORED: dict[str, Any] = {
+    "level": "trace",
+    "outcome": "scored",
+    "score": 0.2,
+    "success": False,
+    "label": "fail",
+    "why": None,
+    "metadata": {},
+}
+
 
 def _shown(judge: str | None = None, **jobs: int) -> str:
-    result = {"level": "trace", "metric": HOSTILE, "success": False, "reason": HOSTILE * 20}
+    result = SCORED | {"metric": HOSTILE, "reason": HOSTILE * 20}
     worst: dict[str, Any] = {"trace_id": "ab" * 16, "agent": HOSTILE, "worst": 0.2, "error": None, "results": [result]}
     sessions = [
         {"session_id": id_, "traces": 2, "failed_traces": 1, "failed": True, "worst": each, "results": []}
@@ -42,12 +52,12 @@ def test_no_text_of_others_reaches_the_terminal() -> None:
 
 
 def test_what_an_open_session_scored_is_said_to_be_so_far() -> None:
-    result = {"metric": "agent_reliability", "success": False, "reason": "one trace crashed"}
+    result = SCORED | {"level": "session", "metric": "agent_reliability", "reason": "one trace crashed"}
     shared = {"session_id": "s", "traces": 1, "failed_traces": 0, "failed": True, "worst": None}
     whole = {"rates": [], "judge": None, "jobs": {}, "spent_usd": 0.0, "daily_usd": None}
     for final, said in (
-        (False, "one trace crashed (agent_reliability so far)"),
-        (True, "one trace crashed (agent_reliability)"),
+        (False, "session.agent_reliability 0.20 (fail, so far): one trace crashed"),
+        (True, "session.agent_reliability 0.20 (fail): one trace crashed"),
     ):
         file = io.StringIO()
         out = PlainConsole(file=file, width=200)
@@ -66,7 +76,7 @@ def test_judge_and_rates_are_told() -> None:
 
 def test_it_fits_a_terminal_of_80_by_24_and_causes_come_first() -> None:
     reason = "book_ferry failed: the card was declined; nothing made up for it"
-    result = {"level": "trace", "metric": "response", "success": False, "reason": reason}
+    result = SCORED | {"metric": "response", "reason": reason}
     worst = {"trace_id": "ab" * 16, "agent": "desk", "worst": 0.0, "error": None, "results": [result]}
     shared = {"traces": 3, "failed_traces": 1, "failed": True, "worst": worst, "results": []}
     sessions = [shared | {"session_id": f"a-long-name-of-a-session-{number:06}"} for number in range(20)]
@@ -80,5 +90,5 @@ def test_it_fits_a_terminal_of_80_by_24_and_causes_come_first() -> None:
     lines = file.getvalue().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert sum("book_ferry failed: the card was" in line and "0.00" in line for line in lines) >= 8
+    assert sum("response 0.20 (fail): book_ferry failed" in line for line in lines) >= 8
     assert sum("metric_" in line for line in lines) >= 4

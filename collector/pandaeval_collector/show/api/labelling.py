@@ -8,6 +8,7 @@ import time
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
@@ -17,9 +18,9 @@ from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, n
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
+from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
 _WRITES: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody, "description": said}
@@ -28,6 +29,61 @@ _WRITES: dict[int | str, dict[str, Any]] = {
 TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
 SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
+
+
+class NewAnnotation(BaseModel):
+    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
+    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
+    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
+    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
+    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
+
+
+class Annotation(NewAnnotation):
+    """A verdict as it is kept."""
+
+    at: Milliseconds
+
+
+class DrawBody(BaseModel):
+    """Which judged runs a person could label next."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
+    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
+    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
+
+
+class ToLabel(BaseModel):
+    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
+    that nobody follows it."""
+
+    trace_id: str | None
+    session_id: str | None
+    agent: str
+    probability: float
+
+
+class Drawn(BaseModel):
+    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
+    ``labelled``: those with one."""
+
+    metric: str
+    items: list[ToLabel]
+    waiting: int
+    labelled: int
+
+
+class Annotations(ItemPage[Annotation]):
+    """A page of verdicts, newest first."""
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:

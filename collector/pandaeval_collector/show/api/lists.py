@@ -26,35 +26,15 @@ from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemE
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, describe, detail, stored_trace
-from pandaeval_collector.show.report.results import CURES
 from pandaeval_collector.show.report.text import plain
-from pandaeval_collector.show.shapes import (
-    MOST_BUCKETS,
-    ComponentErrors,
-    FailureGroup,
-    FailureGroups,
-    History,
-    Metrics,
-    MetricShape,
-    Missing,
-    Order,
-    Overview,
-    Rate,
-    Results,
-    SessionDetail,
-    SessionRow,
-    Sessions,
-    Severity,
-    TimeBucket,
-    TraceDetail,
-    TraceRow,
-    Traces,
-)
+from pandaeval_collector.show.view import rows as shapes
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import at_least, gravity
 
 _HOUR_MS = 3_600_000
 Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
-LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
+LeastSeverity = Annotated[shapes.Severity | None, Query(description="Of this severity or graver.")]
 Agent = Annotated[str | None, Query(max_length=500, description="Of this agent.")]
 Most = Annotated[int, Query(ge=1, le=1000, description="At most so many groups.")]
 _PATIENCE_S = 30.0
@@ -66,28 +46,30 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     finder = reads.finder
 
     @reads.operation(app, "/traces", "Agents' traces, worst or newest first")
-    def traces(wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: Order = "worst") -> Traces:
+    def traces(
+        wanted: Filters, cursor: CursorText = None, limit: Limit = 50, order: shapes.Order = "worst"
+    ) -> shapes.Traces:
         after, worst_first = position_of(cursor), order == "worst"
         page = finder.traces(names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
-        return Traces(items=[*map(TraceRow.of, page.rows)], next=cursor_of(page.next))
+        return shapes.Traces(items=[*map(shapes.TraceRow.of, page.rows)], next=cursor_of(page.next))
 
     @reads.operation(app, "/traces/{trace_id}", "A trace with all that was understood", large=True)
-    def trace(trace_id: str) -> TraceDetail:
+    def trace(trace_id: str) -> shapes.TraceDetail:
         id_ = names.trace(trace_id)
         row = finder.trace(id_)
         if row is None:
             raise ProblemError(404, NO_TRACE)
         held = stored_trace(finder.contents(id_))
         if held is None:
-            return TraceDetail.of(row, understood=None, detail=None)
-        return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
+            return shapes.TraceDetail.of(row, understood=None, detail=None)
+        return shapes.TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
 
     @reads.operation(app, "/sessions", "Sessions and traces without one, worst first")
-    def sessions(wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Sessions:
+    def sessions(wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> shapes.Sessions:
         page = finder.sessions(names.wanted(wanted), after=position_of(cursor), limit=limit)
-        return Sessions(items=[*map(SessionRow.of, page.rows)], next=cursor_of(page.next))
+        return shapes.Sessions(items=[*map(shapes.SessionRow.of, page.rows)], next=cursor_of(page.next))
 
-    @app.get("/sessions/{session_id:path}", response_model=SessionDetail, summary="A session with its traces")
+    @app.get("/sessions/{session_id:path}", response_model=shapes.SessionDetail, summary="A session with its traces")
     async def session(request: Request, session_id: str) -> Response:
         loop = asyncio.get_running_loop()
 
@@ -96,7 +78,7 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
                 return None
             return asyncio.run_coroutine_threadsafe(work.session_now(id_), loop).result(_PATIENCE_S)
 
-        def read() -> SessionDetail:
+        def read() -> shapes.SessionDetail:
             id_ = names.session(session_id)
             found = finder.session(id_)
             if found is None:
@@ -104,17 +86,19 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
             row, members = found
             so_far = now(id_)  # None for a session that is not open
             results = [orjson.loads(body) for body in so_far or ()]
-            return SessionDetail.of(row, open=so_far is not None, now=results, members=[*map(TraceRow.of, members)])
+            return shapes.SessionDetail.of(
+                row, open=so_far is not None, now=results, members=[*map(shapes.TraceRow.of, members)]
+            )
 
         return await reads.answer(request, read)
 
     @reads.operation(app, "/results", "Results, newest first, with all revisions")
-    def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> Results:
+    def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> shapes.Results:
         page = finder.results(names.wanted(wanted), before=number_of(cursor), limit=limit)
-        return Results(items=list(page.rows), next=cursor_of(page.next))
+        return shapes.Results(items=list(page.rows), next=cursor_of(page.next))
 
     @reads.operation(app, "/failures", "Failures by root cause, the gravest first")
-    def list_(severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100) -> FailureGroups:
+    def list_(severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100) -> shapes.FailureGroups:
         rows = finder.failure_groups()
         if agent not in {row.agent for row in rows}:
             names.agent(agent)
@@ -122,30 +106,30 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
             row for row in rows if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
         ]
         rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
-        return FailureGroups(items=[FailureGroup.of(row, work.page is not None) for row in rows[:limit]])
+        return shapes.FailureGroups(items=[shapes.FailureGroup.of(row, work.page is not None) for row in rows[:limit]])
 
     @reads.operation(app, "/failures/{group_id}", "One group of failures", tagged=False)
-    def one(group_id: str) -> FailureGroup:
+    def one(group_id: str) -> shapes.FailureGroup:
         rows = {row.id: row for row in finder.failure_groups()}
         id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
         if id_ is None:
             raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
-        return FailureGroup.of(rows[id_], work.page is not None)
+        return shapes.FailureGroup.of(rows[id_], work.page is not None)
 
     @reads.operation(app, "/history", "Runs and failures over time")
-    def over_time(wanted: Filters, step: Step = 1.0) -> History:
+    def over_time(wanted: Filters, step: Step = 1.0) -> shapes.History:
         asked, width = names.wanted(wanted), int(step * _HOUR_MS)
         end = asked.until_ms or int(time.time() * 1000)
         oldest = asked.since_ms if asked.since_ms is not None else finder.oldest(asked)
-        first = max((end if oldest is None else oldest) // width, end // width + 1 - MOST_BUCKETS) * width
+        first = max((end if oldest is None else oldest) // width, end // width + 1 - shapes.MOST_BUCKETS) * width
         runs, failed = Counter[int](), Counter[int]()
         for each in finder.over_time(asked, first, width):
             if each.bucket >= 0:
                 runs[each.bucket] += each.runs
                 failed[each.bucket] += each.failed
         count = max((end - first) // width + 1, 0)
-        items = [TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
-        return History(step_hours=step, items=items)
+        items = [shapes.TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
+        return shapes.History(step_hours=step, items=items)
 
 
 _COUNTER = "pandaeval.evaluations"
@@ -154,14 +138,14 @@ _COUNTER = "pandaeval.evaluations"
 def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]]) -> None:
     """Adds the operations on rates and metrics. ``can``: lists the API's operations that change something."""
 
-    @app.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
+    @app.get("/overview", response_model=shapes.Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
         raised = await work.component_errors()
 
-        def read() -> Overview:
+        def read() -> shapes.Overview:
             names, page, store = reads.finder.names(), work.page, work.store
             rates = _rates(reads.finder.counters(_COUNTER))
-            return Overview(
+            return shapes.Overview(
                 rates=rates,
                 unscored=_missing(rates),
                 agents=names["agent"],
@@ -181,20 +165,20 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
         return await reads.answer(request, read, beside=raised)
 
     @reads.operation(app, "/metrics", "The metrics that this collector knows")
-    def metrics() -> Metrics:
-        names = [name for name in MetricShape.model_fields if name != "threshold"]
-        return Metrics(
+    def metrics() -> shapes.Metrics:
+        names = [name for name in shapes.MetricShape.model_fields if name != "threshold"]
+        return shapes.Metrics(
             [
-                MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
+                shapes.MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
                 for each, threshold in work.metrics()
             ]
         )
 
 
-def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
+def _errors(raised: Mapping[tuple[str, str], int]) -> list[shapes.ComponentErrors]:
     """Returns the errors of each component, most first."""
     found = sorted(raised.items(), key=lambda each: (-each[1], each[0]))
-    return [ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
+    return [shapes.ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
 
 _NAMES = {
@@ -207,34 +191,29 @@ _NAMES = {
 """The attributes of a series that a rate is named by."""
 
 
-def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[Rate]:
-    found: dict[tuple[str, ...], Rate] = {}
+def _rates(series: Iterable[tuple[Mapping[str, str], int]]) -> list[shapes.Rate]:
+    tallies: dict[tuple[str, ...], OutcomeCounts] = {}
     for given, times in series:
-        names = {name: given.get(attribute, "") for name, attribute in _NAMES.items()}
-        rate = found.setdefault(
-            tuple(names.values()), Rate(**names, scored=0, assumed=0, passed=0, failed=0, unscored={})
+        named = tuple(given.get(attribute, "") for attribute in _NAMES.values())
+        success = {"true": True, "false": False}.get(str(given.get("pandaeval.passed", "")).lower())
+        tallies.setdefault(named, OutcomeCounts()).add(
+            given.get("pandaeval.outcome"), success, given.get("pandaeval.why"), times
         )
-        outcome, passed = given.get("pandaeval.outcome"), str(given.get("pandaeval.passed", "")).lower()
-        if outcome == "unscored":
-            why = given.get("pandaeval.why", "")
-            rate.unscored[why] = rate.unscored.get(why, 0) + times
-        elif outcome == "assumed":
-            rate.assumed += times
-        else:
-            rate.scored += times
-            rate.passed += times * (passed == "true")
-            rate.failed += times * (passed == "false")
-    return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
+    rates = (
+        shapes.Rate.model_validate(dict(zip(_NAMES, named, strict=True)) | each.to_dict())
+        for named, each in tallies.items()
+    )
+    return sorted(rates, key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
-def _missing(rates: Iterable[Rate]) -> list[Missing]:
+def _missing(rates: Iterable[shapes.Rate]) -> list[shapes.Missing]:
     """Returns the unscored results by reason, most first."""
     found: dict[str, Counter[str]] = {}
     for rate in rates:
         for why, times in rate.unscored.items():
             found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
     entries = [
-        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=CURES.get(why, ""))
+        shapes.Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=CURES.get(why, ""))
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)

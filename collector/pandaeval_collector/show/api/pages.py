@@ -7,9 +7,10 @@ import re
 import time
 from html import escape
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
+from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,10 +28,18 @@ from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemE
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
-from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
+from pandaeval_collector.show.report.incidents import (
+    PageAgent,
+    PageIncident,
+    TimeSpan,
+    by_agent,
+    incidents,
+    over_time,
+    shown_incident,
+)
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import live_shell, plain
-from pandaeval_collector.show.shapes import Order, PageIncidents, PageIndex, PageSession, PageTrace
+from pandaeval_collector.show.view.rows import Cursor, Milliseconds, Order
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10
@@ -39,6 +48,55 @@ Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of t
 Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
 Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
+
+
+PageContent = Annotated[
+    dict[str, Any],
+    Field(
+        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
+        "to each other by position, and their `order`. It may change from release to release."
+    ),
+]
+
+
+class PageIndex(BaseModel):
+    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
+    null where a text or a result is looked for; ``newest``: grows with every result."""
+
+    index: PageContent
+    traces: int | None
+    failed: int | None
+    newest: int
+    next: Cursor
+
+
+class PageIncidents(BaseModel):
+    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
+    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents there are."""
+
+    since: Milliseconds
+    until: Milliseconds
+    step: int
+    runs: list[int]
+    failed: list[int]
+    total: int
+    incidents: list[PageIncident]
+    agents: list[PageAgent]
+
+
+class PageSession(BaseModel):
+    """A session with its traces, the worst 300, for the page."""
+
+    index: PageContent
+
+
+class PageTrace(BaseModel):
+    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
+    ``results`` are there then, too."""
+
+    index: PageContent
+    detail: PageContent | None
+    results: list[dict[str, Any]]
 
 
 def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
+from pandaeval_collector.analysis.stats.paired import PairedDifference
 from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs.compare import MetricComparison
+from pandaeval_collector.runs.manager import CostEstimate
 from pandaeval_collector.runs.spec import RunSpec, metric_keys
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
-from pandaeval_collector.show.shapes import Milliseconds
+from pandaeval_collector.show.view.rows import ItemPage, Milliseconds, Result
 from pandaeval_collector.store.runs import RunRow, RunTable
 from pandaeval_collector.store.schedules import ScheduleRow, Schedules
 
@@ -151,34 +154,20 @@ class RunDetail(RunShape):
         return cls.of(run, results=results, failures=failures)
 
 
-class RunList(BaseModel):
+class RunList(ItemPage[RunShape]):
     """A page of runs, newest first."""
 
-    items: list[RunShape]
-    next: str | None
 
-
-class RunResults(BaseModel):
+class RunResults(ItemPage[Result]):
     """A page of results, in the order in which they came."""
 
-    items: list[dict[str, Any]]
-    next: str | None
 
-
-class DryRun(BaseModel):
+@dataclass(frozen=True)
+class DryRun(CostEstimate):
     """What a run would take. ``counted``: traces whose calls were counted, the others are taken to be like them;
     ``remembered``: questions that were answered before and cost nothing; ``cost_usd``: null without a known price."""
 
     dry_run: Literal[True] = True
-    traces: int
-    sessions: int
-    counted: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    remembered: int
-    cost_usd: float | None
-    models: dict[str, Any]
 
 
 class ScheduleShape(BaseModel):
@@ -216,16 +205,6 @@ class ScheduleList(BaseModel):
     items: list[ScheduleShape]
 
 
-class Difference(BaseModel):
-    """The mean of the scores' differences, second minus first, with a 95 % interval over sessions."""
-
-    n: int
-    clusters: int
-    mean: float
-    low: float | None
-    high: float | None
-
-
 class ChangedScore(BaseModel):
     """A unit whose score changed."""
 
@@ -243,7 +222,7 @@ class ComparedMetric(BaseModel):
     both_scored: int
     differing: int
     agreement: float | None
-    difference: Difference | None
+    difference: PairedDifference | None
     versions: tuple[list[str], list[str]]
     same_series: bool
     changes: list[ChangedScore]

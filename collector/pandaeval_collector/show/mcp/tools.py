@@ -13,23 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.mcp.lines import (
-    MetricCounts,
-    agent_lines,
-    compared,
-    failure_line,
-    fenced,
-    fenced_json,
-    label_line,
-    moment,
-    rate_lines,
-    run_lines,
-    said,
-    session_lines,
-    step_lines,
-    trace_line,
-    trace_lines,
-)
+from pandaeval_collector.show.mcp.fence import fenced, fenced_json
+from pandaeval_collector.show.view import lines as written
+from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, rate_lines
+from pandaeval_collector.show.view.texts import about, moment, said
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _LOOKED_THROUGH = 200
@@ -105,7 +92,7 @@ class Tools:
         page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
         if not page["items"]:
             return "No scored session fits."
-        lines = session_lines(page["items"], limit)
+        lines = written.session_lines(page["items"], limit)
         return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.")
 
     @filtered("session", "status", "hours", "agent", "service", "environment", "attribute")
@@ -125,7 +112,7 @@ class Tools:
         if not page["items"]:
             return "No scored trace fits."
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
-        return await self._answer([trace_line(row, metric) for row in page["items"]], "/traces", "", more)
+        return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
     async def failures(self, severity: Severity = None, agent: Agent = None, limit: Limit = 10) -> str:
         """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often,
@@ -134,20 +121,22 @@ class Tools:
         if not page["items"]:
             return "No failures fit."
         return await self._answer(
-            [failure_line(row) for row in page["items"]], "/failures", "Ask by agent or severity."
+            [written.failure_line(row) for row in page["items"]], "/failures", "Ask by agent or severity."
         )
 
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
         row = await self._trace(trace_id)
         rest = "trace_steps has its steps, export_case the trace itself."
-        return await self._answer([*trace_lines(row)], f"/trace/{row['trace_id']}", rest)
+        return await self._answer([*written.trace_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls and tools as a tree with times, errors, arguments and
         results, and which steps the failed results blame."""
         row = await self._trace(trace_id)
-        return await self._answer([*step_lines(row)], f"/trace/{row['trace_id']}", "export_case has the calls whole.")
+        return await self._answer(
+            [*written.step_lines(row)], f"/trace/{row['trace_id']}", "export_case has the calls whole."
+        )
 
     async def export_case(self, trace_id: TraceId) -> str:
         """A trace as JSON, to make a regression case of it: input, answer, turns, tool calls with arguments and
@@ -222,7 +211,7 @@ class Tools:
         if not drawn["items"]:
             return "Nothing to label: no judged run without a label fits."
         head = f"For {said(drawn['metric'], 80)}; {drawn['waiting']} wait, {drawn['labelled']} are labelled."
-        return await self._answer([head, *map(label_line, drawn["items"])], "/")
+        return await self._answer([head, *map(written.label_line, drawn["items"])], "/")
 
     @filtered(*_FILTERS)
     async def start_run(
@@ -245,10 +234,10 @@ class Tools:
         if calls and cost is None:
             raise AskError(f"not begun: {calls} calls of a model without a list price; what they cost is unknown")
         if calls and cost > budget_usd:
-            needed = f"{traces} traces take {calls} calls for about ${cost:.4f}"
+            needed = f"{traces} traces take {calls} calls for {about(cost)}"
             raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
         run = await self._asker.post("/runs", body)
-        asked = f"{calls} calls for about ${cost or 0:.4f}" if calls else "no judge is asked"
+        asked = f"{calls} calls for {about(cost or 0)}" if calls else "no judge is asked"
         return f"Run {run['id']} has begun: {traces} traces, {asked}. Ask show_run how far it is."
 
     async def show_run(
@@ -257,7 +246,7 @@ class Tools:
         """How far a run is, what it found in numbers, and what differs from the live results."""
         run = await self._asker.get(f"/runs/{run_id}")
         both = await self._asker.get("/runs/compare", a=run_id) if run["ended_at"] is not None else None
-        return await self._answer(run_lines(run, both), "/runs")
+        return await self._answer(written.run_lines(run, both), "/runs")
 
     async def _trace(self, trace_id: str) -> Any:
         id_ = trace_id.strip().lower()
@@ -265,9 +254,9 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> MetricCounts:
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> GroupCounts:
         asked = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = MetricCounts(), set[tuple[str, str]](), None
+        tally, seen, cursor = GroupCounts(), set[tuple[str, str]](), None
         for _ in range(_PAGES):
             page = await self._asker.get("/results", **asked, cursor=cursor)
             tally.add(page["items"], group.metric_version, seen)

@@ -8,8 +8,8 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
-from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.text import TextPool, written
+from pandaeval_collector.show.view.results import ShownResult
 from pandaeval_otel.model import (
     Captured,
     Kind,

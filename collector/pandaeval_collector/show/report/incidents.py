@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from pydantic import BaseModel
+
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.show.shapes import PageAgent, PageIncident
+from pandaeval_collector.show.view.rows import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures import gravity, plain, severity_of
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
@@ -94,6 +96,42 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
         known.agents[each.agent] += 1
         known.groups[each.group] = None
     return [*found.values()]
+
+
+class PageIncident(BaseModel):
+    """What failed for one cause within a window. ``state``: `new`, `rising` or empty; ``first_at``: since when it is
+    known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
+
+    id: str
+    groups: list[str]
+    metric: str
+    label: str
+    severity: str
+    state: str
+    runs: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    agents: list[str]
+    spark: list[int]
+    reason: str
+    trace_id: str | None
+    span_id: str | None
+    session_id: str | None
+
+
+class PageAgent(BaseModel):
+    """An agent within a window. ``spark``: its runs over time; ``bad``: those that failed; ``us`` and ``us95``: median
+    and 95th percentile of the latency; ``tokens`` and ``usd``: medians by run; null where they were not read."""
+
+    agent: str
+    runs: int
+    failed: int
+    spark: list[int]
+    bad: list[int]
+    us: int | None
+    us95: int | None
+    tokens: int | None
+    usd: float | None
 
 
 def shown_incident(

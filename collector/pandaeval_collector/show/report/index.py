@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.results import INLINE, ShownResult, is_inline, shown, spelled_out, unasked, verdict
-from pandaeval_collector.store.failures import plain
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.results import INLINE, ShownResult, cause_of, is_inline, shown, spelled_out, verdict
+from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
@@ -33,11 +34,14 @@ class LiveIndex:
     def unit(self, unit: ListedSession, together: bool = False) -> None:
         """Adds a row of the list of sessions: a session with its worst trace, or a trace that belongs to none.
         ``together``: a row that failed as an earlier one did is only counted with that."""
-        cause = _cause(unit) if together and unit.failed else None
+        worst, cause = [] if unit.worst is None else [unit.worst], None
+        if together and unit.failed:
+            facts = {} if unit.worst is None else unit.worst.facts
+            results = [*unit.results.values(), *(result for row in worst for result in row.results.values())]
+            cause = cause_of(facts.get("agent", ""), facts.get("error"), results)
         if cause in self._alike:
             self._alike[cause][2] += 1
             return
-        worst = [] if unit.worst is None else [unit.worst]
         if unit.id is None:
             self.trace(worst[0], brief=True)
         else:
@@ -87,7 +91,7 @@ class LiveIndex:
             "sessions": self._sessions,
             "traces": self._traces,
             "order": self._order,
-            "unasked": unasked(outcomes_of(self._results), len(self._traces), judge),
+            "unasked": unasked(tallies_of(self._results), len(self._traces), judge),
         }
 
     def _session(self, session_id: str) -> int:
@@ -124,10 +128,14 @@ def session_result(result: ShownResult) -> dict[str, Any]:
     return {**whole, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
 
 
-def outcomes_of(results: Iterable[ShownResult]) -> Counter[tuple[str, str, str]]:
-    """Counts results by metric, outcome and why."""
-    shorts = (result.short for result in results)
-    return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in shorts)
+def tallies_of(results: Iterable[ShownResult]) -> dict[str, OutcomeCounts]:
+    """Counts results by metric."""
+    tallies: dict[str, OutcomeCounts] = {}
+    for short in (result.short for result in results):
+        tallies.setdefault(short["metric"], OutcomeCounts()).add(
+            short["outcome"], short.get("success"), short.get("why")
+        )
+    return tallies
 
 
 def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
@@ -157,23 +165,6 @@ def metrics_of(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict
             "asked": key in thresholds,
         }
     return made
-
-
-def _cause(unit: ListedSession) -> Hashable:
-    """Returns a key that is equal for sessions that failed alike: in which results, and for which agent."""
-    worst = unit.worst
-    failed = [said for said in unit.results.values() if said["success"] is False]
-    failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
-    causes = {
-        (
-            said["metric"],
-            said["label"],
-            (said["metadata"].get("failure_group") or {}).get("id") or plain(said["reason"]),
-        )
-        for said in failed
-    }
-    facts = {} if worst is None else worst.facts
-    return facts.get("agent"), plain(facts.get("error", "")), frozenset(causes)
 
 
 def _state(badness: float) -> float | str:

@@ -17,7 +17,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.blame import METRIC
-from pandaeval_collector.show.mcp.lines import step_lines
+from pandaeval_collector.show.view.lines import step_lines
 from pandaeval_collector.store.failures import failure_of
 from pandaeval_lab.replay.files import BadLine, Input
 from pandaeval_lab.replay.trace_files import TraceFiles

@@ -17,7 +17,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.lists import _errors, _rates
 from pandaeval_collector.show.api.work import PageWork, Work
-from pandaeval_collector.show.shapes import Rate
+from pandaeval_collector.show.view.rows import Rate
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.series import SeriesLabels
 from support.api import Lookouts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.shapes import SessionRow, TraceRow, by_urgency
+from pandaeval_collector.show.view.rows import SessionRow, TraceRow, by_urgency
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
 FACTS: dict[str, Any] = {"id": "ab" * 16, "at": 5, "us": 7, "spans": 3, "llm": 2, "tools": 1}
@@ -22,7 +22,9 @@ MORE: dict[str, Any] = {
 
 
 def _result(metric: str, score: float | None, success: bool | None) -> dict[str, Any]:
-    return {"metric": metric, "score": score, "success": success}
+    outcome, why = ("unscored", "timeout") if score is None else ("scored", None)
+    given = {"level": "trace", "outcome": outcome, "why": why, "reason": "", "metadata": {}}
+    return {**given, "metric": metric, "score": score, "success": success}
 
 
 def test_failed_results_come_first_then_the_lowest_then_what_has_no_score() -> None:
@@ -38,11 +40,11 @@ def test_failed_results_come_first_then_the_lowest_then_what_has_no_score() -> N
         _result("b unscored", None, None),
     ]
     for given in (order, order[::-1], sorted(order, key=lambda each: each["metric"])):
-        assert by_urgency({each["metric"]: each for each in given}) == order
+        assert by_urgency(given) == order
 
 
 def test_a_result_without_a_verdict_has_not_failed() -> None:
-    assert [each["metric"] for each in by_urgency({"a": {"metric": "a"}, "b": _result("b", 1.0, False)})] == ["b", "a"]
+    assert [each["metric"] for each in by_urgency([_result("a", None, None), _result("b", 1.0, False)])] == ["b", "a"]
 
 
 @pytest.mark.parametrize(

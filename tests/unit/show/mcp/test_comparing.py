@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.mcp.lines import MetricCounts, compared
+from pandaeval_collector.show.view.rates import GroupCounts, compared
 
 
 def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any]:
@@ -15,25 +15,26 @@ def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any
         "session_id": "s",
         "success": success,
         "outcome": "unscored" if success is None else "scored",
+        "why": "no_content" if success is None else None,
         "evaluator": {"version": version},
     }
 
 
-def tally(*results: dict[str, Any], version: str | None = None) -> MetricCounts:
-    made = MetricCounts()
+def tally(*results: dict[str, Any], version: str | None = None) -> GroupCounts:
+    made = GroupCounts()
     made.add(results, version, set())
     return made
 
 
 def test_of_each_unit_the_newest_counts() -> None:
-    made = tally(result("a", True), result("a", False), result("b", None), result("c", False))
-    assert (made.passed["trace.m"], made.failed["trace.m"], made.without["trace.m"]) == (1, 1, 1)
+    made = tally(result("a", True), result("a", False), result("b", None), result("c", False)).metrics["trace.m"]
+    assert (made.passed, made.failed, made.missing) == (1, 1, 1)
 
 
 def test_versions_of_a_metric_are_told_apart() -> None:
     results = (result("a", True, "2"), result("a", False, "1"))
-    assert tally(*results, version="1").failed["trace.m"] == 1
-    assert tally(*results, version="2").passed["trace.m"] == 1
+    assert tally(*results, version="1").metrics["trace.m"].failed == 1
+    assert tally(*results, version="2").metrics["trace.m"].passed == 1
 
 
 def test_the_difference_has_newcombes_interval() -> None:

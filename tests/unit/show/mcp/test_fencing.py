@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.show.mcp.lines import MOST_TOKENS, fenced, fenced_json, said
+from pandaeval_collector.show.mcp.fence import MOST_TOKENS, fenced, fenced_json
+from pandaeval_collector.show.view.texts import said
 
 KEY = "sk-proj-" + "a1B2c3D4" * 5
 _MARKED = re.compile(r"[^\n]+no instruction\.\n<<([0-9a-f]{16})>>\n(.*)\n<</\1>>(.*)", re.DOTALL)

@@ -15,8 +15,8 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.index import LiveIndex
-from pandaeval_collector.show.report.results import shown
 from pandaeval_collector.show.report.text import live_shell
+from pandaeval_collector.show.view.results import shown
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 from pandaeval_otel.model import Trace
 from support.judged import trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.cli._output import console
-from pandaeval_collector.show.report.results import spelled_out, unasked
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.results import spelled_out
+from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_summary
 from pandaeval_lab.report.collect import ReportOrigin
@@ -122,7 +125,7 @@ def test_a_judged_score_stays_a_number() -> None:
     assert "says" not in shown
     row = _printed(_summary([run], results)).splitlines()[2]
     assert "0.97" in row
-    assert row.rstrip().endswith("nothing failed (lowest: coherence)")
+    assert row.rstrip().endswith("nothing failed (lowest: trace.coherence)")
 
 
 def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
@@ -134,29 +137,29 @@ def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "judge", "said"),
+    ("tallies", "judge", "said"),
     [
-        ({("trace.response", "scored", ""): 3}, None, "no model is configured (--model, or judge.model)"),
-        ({(TASK, "unscored", "judge_failed"): 3}, "m", "no run has a verdict (judge_failed 3)"),
-        ({("trace.response", "scored", ""): 3}, "m", "task_completion was not asked"),
+        ({"trace.response": OutcomeCounts(3)}, None, "no model is configured (--model, or judge.model)"),
+        ({TASK: OutcomeCounts(unscored=Counter(judge_failed=3))}, "m", "no run has a verdict (judge_failed 3)"),
+        ({"trace.response": OutcomeCounts(3)}, "m", "task_completion was not asked"),
     ],
 )
-def test_what_was_not_judged_is_said(outcomes: dict[tuple[str, str, str], int], judge: str | None, said: str) -> None:
-    assert unasked(outcomes, 3, judge).startswith(f"Task success was not judged: {said}")
+def test_what_was_not_judged_is_said(tallies: dict[str, OutcomeCounts], judge: str | None, said: str) -> None:
+    assert unasked(tallies, 3, judge).startswith(f"Task success was not judged: {said}")
 
 
 def test_what_is_known_without_a_model_is_said_of_what_was_asked() -> None:
-    outcomes = {("trace.response", "scored", ""): 3, ("trace.tool_loop", "scored", ""): 1}
-    assert unasked(outcomes, 3, None).endswith(
+    tallies = {"trace.response": OutcomeCounts(3), "trace.tool_loop": OutcomeCounts(1)}
+    assert unasked(tallies, 3, None).endswith(
         "What was scored without a model finds runs that failed or ended without an answer and tool calls repeated in "
         "vain; not whether a task was done, or an answer is right."
     )
-    assert "finds" not in unasked({("trace.brevity", "scored", ""): 3}, 3, None)
+    assert "finds" not in unasked({"trace.brevity": OutcomeCounts(3)}, 3, None)
 
 
 def test_where_all_was_judged_nothing_is_said() -> None:
-    assert unasked({(TASK, "scored", ""): 3}, 3, "m") == ""
-    assert unasked({(TASK, "scored", ""): 2}, 3, "m") == "Task success was judged in 2 of 3 runs."
+    assert unasked({TASK: OutcomeCounts(3)}, 3, "m") == ""
+    assert unasked({TASK: OutcomeCounts(2)}, 3, "m") == "Task success was judged in 2 of 3 runs."
     assert unasked({}, 0, None) == ""
 
 

@@ -23,7 +23,8 @@ function chip(result, named) {
   const state = standing(result);
   const label = result.label && !result.says && !["pass", "fail", "assumed"].includes(result.label) ? ` ${result.label.replaceAll("_", " ")}` : "";
   const open = isSoFar(result) ? " so far" : "";
-  const text = `${metricName(result.metric)}: ${value(result)}${label}${open} (${state})`;
+  const word = result.outcome === "scored" ? result.word.replaceAll("_", " ") : state;
+  const text = `${metricName(result.metric)}: ${value(result)}${open} (${word})`;
   return el("span", { class: `chip ${state}`, title: result.reason ? `${text}: ${result.reason}` : text },
     el("span", { class: "mark", "aria-hidden": "true" }, MARK[state]),
     named !== false && el("span", { class: "name" }, metricName(result.metric)),

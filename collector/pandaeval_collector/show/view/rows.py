@@ -1,16 +1,16 @@
-"""What the API answers, as pydantic models: its OpenAPI document is made of them."""
+"""Rows of traces, sessions and failures, counts and metrics, as the API answers them: its OpenAPI document is made of
+these models, and page, MCP and commands are drawn from their JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, Field, RootModel
 
+from pandaeval_collector.show.view.results import by_urgency
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
-from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
 
 Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
 Result = Annotated[
@@ -20,14 +20,14 @@ Result = Annotated[
 Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
 
 
-def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the results sorted: failed ones first, then by score, then those without one."""
+Item = TypeVar("Item")
 
-    def urgency(result: Mapping[str, Any]) -> tuple[bool, float, str]:
-        score = result.get("score")
-        return result.get("success") is not False, 2.0 if score is None else float(score), str(result["metric"])
 
-    return [dict(result) for result in sorted(results.values(), key=urgency)]
+class ItemPage(BaseModel, Generic[Item]):
+    """A page of a list."""
+
+    items: list[Item]
+    next: Cursor
 
 
 class TraceRow(BaseModel):
@@ -77,7 +77,7 @@ class TraceRow(BaseModel):
             failed=row.failed,
             failures=row.failures,
             worst=None if row.worst >= NO_SCORE else row.worst,
-            results=by_urgency(row.results),
+            results=by_urgency(row.results.values()),
             **more,
         )
 
@@ -106,30 +106,21 @@ class SessionRow(BaseModel):
             last_at=row.last_ms,
             failed=row.failed,
             worst=None if row.worst is None else TraceRow.of(row.worst),
-            results=by_urgency(row.results),
+            results=by_urgency(row.results.values()),
             **more,
         )
 
 
-class Traces(BaseModel):
+class Traces(ItemPage[TraceRow]):
     """A page of traces."""
 
-    items: list[TraceRow]
-    next: Cursor
 
-
-class Sessions(BaseModel):
+class Sessions(ItemPage[SessionRow]):
     """A page of sessions."""
 
-    items: list[SessionRow]
-    next: Cursor
 
-
-class Results(BaseModel):
+class Results(ItemPage[Result]):
     """A page of results, newest first."""
-
-    items: list[Result]
-    next: Cursor
 
 
 class SessionDetail(SessionRow):
@@ -291,149 +282,6 @@ class FailureGroups(BaseModel):
     """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
 
     items: list[FailureGroup]
-
-
-PageContent = Annotated[
-    dict[str, Any],
-    Field(
-        description="What the page is drawn from: `metrics`, `sessions` and `traces` with their results, which refer "
-        "to each other by position, and their `order`. It may change from release to release."
-    ),
-]
-
-
-class PageIndex(BaseModel):
-    """Sessions or traces of a window for the page. ``traces`` and ``failed``: how many there are of all that is wanted,
-    null where a text or a result is looked for; ``newest``: grows with every result."""
-
-    index: PageContent
-    traces: int | None
-    failed: int | None
-    newest: int
-    next: Cursor
-
-
-class PageIncident(BaseModel):
-    """What failed for one cause within a window. ``state``: `new`, `rising` or empty; ``first_at``: since when it is
-    known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
-
-    id: str
-    groups: list[str]
-    metric: str
-    label: str
-    severity: str
-    state: str
-    runs: int
-    first_at: Milliseconds
-    last_at: Milliseconds
-    agents: list[str]
-    spark: list[int]
-    reason: str
-    trace_id: str | None
-    span_id: str | None
-    session_id: str | None
-
-
-class PageAgent(BaseModel):
-    """An agent within a window. ``spark``: its runs over time; ``bad``: those that failed; ``us`` and ``us95``: median
-    and 95th percentile of the latency; ``tokens`` and ``usd``: medians by run; null where they were not read."""
-
-    agent: str
-    runs: int
-    failed: int
-    spark: list[int]
-    bad: list[int]
-    us: int | None
-    us95: int | None
-    tokens: int | None
-    usd: float | None
-
-
-class PageIncidents(BaseModel):
-    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
-    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents there are."""
-
-    since: Milliseconds
-    until: Milliseconds
-    step: int
-    runs: list[int]
-    failed: list[int]
-    total: int
-    incidents: list[PageIncident]
-    agents: list[PageAgent]
-
-
-class PageSession(BaseModel):
-    """A session with its traces, the worst 300, for the page."""
-
-    index: PageContent
-
-
-class PageTrace(BaseModel):
-    """A trace for the page. ``detail``: conversation, spans and results; null where its spans are not kept any more,
-    ``results`` are there then, too."""
-
-    index: PageContent
-    detail: PageContent | None
-    results: list[dict[str, Any]]
-
-
-class NewAnnotation(BaseModel):
-    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
-    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
-    session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
-    metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
-    passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
-    score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
-    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
-    comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
-
-
-class Annotation(NewAnnotation):
-    """A verdict as it is kept."""
-
-    at: Milliseconds
-
-
-class DrawBody(BaseModel):
-    """Which judged runs a person could label next."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
-    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
-    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
-
-
-class ToLabel(BaseModel):
-    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
-    that nobody follows it."""
-
-    trace_id: str | None
-    session_id: str | None
-    agent: str
-    probability: float
-
-
-class Drawn(BaseModel):
-    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
-    ``labelled``: those with one."""
-
-    metric: str
-    items: list[ToLabel]
-    waiting: int
-    labelled: int
-
-
-class Annotations(BaseModel):
-    """A page of verdicts, newest first."""
-
-    items: list[Annotation]
-    next: Cursor
 
 
 Order = Literal["worst", "newest"]

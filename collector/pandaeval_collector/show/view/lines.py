@@ -1,0 +1,190 @@
+"""What the API answers in lines, for a coding agent and for the terminal: content of traces in them is without
+secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pandaeval_collector.show.view.results import ResultView, cause_of, failing
+from pandaeval_collector.show.view.texts import dollars, estimate, moment, said
+
+Row = Mapping[str, Any]
+_MOST_CALLS = 30
+
+
+def session_lines(rows: Sequence[Row], most: int) -> list[str]:
+    """Returns at most ``most`` lines, one per cause, worst first: its worst session, and how many failed alike."""
+    alike: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(_cause(row), []).append(row)
+    lines = []
+    for first, *others in [*alike.values()][:most]:
+        named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in others[:3] if row["session_id"] is not None)
+        more = f" ({named}{', …' if len(others) > 3 else ''})" if named else ""
+        lines.append(session_line(first) + (f"; {len(others)} more failed for this cause{more}" if others else ""))
+    return lines
+
+
+def _cause(row: Row) -> Hashable:
+    """Returns a key that sessions share which failed for one cause; one that did not fail has a key of its own."""
+    worst = row["worst"] or {"agent": "", "error": None, "results": ()}
+    alike = cause_of(worst["agent"], worst["error"], [*row["results"], *worst["results"]])
+    return alike if row["failed"] else row["session_id"] or id(row)
+
+
+def occurrences(row: Row) -> str:
+    """Returns how often a group of failures was met, and when."""
+    return f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
+
+
+def failure_line(row: Row) -> str:
+    """Returns one line on a group of failures."""
+    newest = next(iter(row["examples"]), None)
+    example = "" if newest is None else f"; newest in trace {newest['trace_id']}: {said(newest['reason'], 160)}"
+    tool = f", tool {said(row['tool'], 60)}" if row["tool"] else ""
+    about = f'agent "{said(row["agent"], 80)}"{tool}, group {row["id"]}'
+    return f"{row['severity']} {said(row['title'], 160)} ({occurrences(row)}, {about}){example}"
+
+
+def step_lines(row: Row) -> Iterator[str]:
+    """Yields the steps of a trace as a tree, with the reasons below the steps that failed results blame."""
+    detail = row["detail"]
+    if detail is None:
+        yield "its spans are not kept any more: no steps to show"
+        return
+    blamed: dict[str, list[str]] = {}
+    for each in row["results"]:
+        if each["success"] is False:
+            for span_id in [each["span_id"], *each.get("span_ids", [])]:
+                blamed.setdefault(span_id, []).append(result_text(each, 160))
+        for step in _candidates(each):
+            blamed.setdefault(step["span_id"], []).append(_blame(each, step))
+    for number, span in enumerate(detail["spans"], 1):
+        yield _step(number, span, detail["texts"])
+        for why in dict.fromkeys(blamed.get(span["id"], ())):
+            yield f"{'  ' * (span['depth'] + 1)}blamed by {why}"
+    if detail["left_out"]:
+        yield f"… {detail['left_out']} more steps"
+
+
+def _candidates(result: Row) -> list[Row]:
+    """Returns the steps that may have broken the run, the first one first."""
+    found = result["metadata"].get("candidates")
+    return found if isinstance(found, list) else []
+
+
+def _blame(result: Row, step: Row) -> str:
+    """Returns the words on a blamed step: ``trace.blame: it broke the run: grounding names it``."""
+    sure = (result["metadata"].get("step") or {}).get("span_id") == step["span_id"]
+    why = said("; ".join(step["reasons"]), 160)
+    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
+
+
+def _step(number: int, span: Row, texts: Sequence[str]) -> str:
+    def text(key: str, most: int) -> str:
+        return "-" if span.get(key) is None else said(texts[span[key]], most)
+
+    about = "".join(f" {name} {said(span[name], 60)}" for name in ("agent", "model", "tool") if span.get(name))
+    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}{about}, {span['us'] / 1e6:.2f} s"
+    if "args" in span:
+        line += f": ({text('args', 160)}) → {text('result', 160)}"
+    return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
+
+
+def session_line(row: Row) -> str:
+    """Returns one line on a session: its traces, its own results that failed, and its worst trace."""
+    worst = row["worst"]
+    head = f"{_session(row)} ({row['traces']} traces, {row['failed_traces']} failed)"
+    own = [result_text(each, 160) for each in failing(row["results"])[:2]]
+    about = f": {'; '.join(own)}" if own else ""
+    return head + about if worst is None else f"{head}{about}; worst {trace_line(worst)}"
+
+
+def trace_line(row: Row, metric: str | None = None) -> str:
+    """Returns one line on a trace, with its result of ``metric`` if that is given, else its worst."""
+    about = f'agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}'
+    return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
+
+
+def session_headline(row: Row, most: int) -> str:
+    """Returns what was found in a session: its own result that failed, else what was found in its worst trace."""
+    own = failing(row["results"])
+    return result_text(own[0], most) if own else headline(row["worst"] or row, most)
+
+
+def headline(row: Row, most: int, metric: str | None = None) -> str:
+    """Returns what was found in a trace or session: the error with which it ended, and its result of ``metric`` if that
+    is given, else its worst."""
+    error = row.get("error")
+    scored = [each for each in row["results"] if each["outcome"] == "scored"]
+    asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
+    broken = [] if error is None else [f"run failed: {said(error, most)}"]
+    return "; ".join(broken + [result_text(each, most) for each in (*asked, *scored)[:1]]) or "nothing is scored"
+
+
+def result_text(result: Row, most: int) -> str:
+    """Returns ``trace.tool_loop 0.17 (fail): reason``, see :meth:`ResultView.text`."""
+    return ResultView.of(result).text(most)
+
+
+def trace_lines(row: Row) -> Iterator[str]:
+    """Yields lines on a trace: what failed, what was said, its tool calls, then the other results."""
+    yield (
+        f'agent "{said(row["agent"], 80)}", service "{said(row["service"], 80)}", session '
+        f'"{said(row["session_id"] or "-", 120)}", {moment(row["started_at"])}, {row["duration_us"] / 1e6:.1f} s, '
+        f"{row['llm_calls']} model calls, {row['tool_calls']} tool calls, {row['spans']} spans"
+        + ("" if row["complete"] else ", incomplete")
+    )
+    if row["error"] is not None:
+        yield f"the run itself failed: {said(row['error'], 400)}"
+    failed = failing(row["results"])
+    yield f"{len(failed)} of {len(row['results'])} results failed" + (":" if failed else "; the others:")
+    yield from (f"- {result_text(each, 400)}" for each in failed)
+    for each in row["results"]:
+        for step in _candidates(each):
+            what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
+            yield f"- step {step['span_id']} ({what}): {_blame(each, step).removeprefix('trace.blame: ')}"
+    yield f"asked: {said(row['input'], 500) if row['input'] is not None else 'not captured'}"
+    yield f"answered: {said(row['output'], 500) if row['output'] is not None else 'not captured'}"
+    yield from _calls(row)
+    yield from (f"- {result_text(each, 120)}" for each in row["results"] if each not in failed)
+
+
+def _calls(row: Row) -> Iterator[str]:
+    told = row.get("understood")
+    if told is None:
+        yield "its spans are not kept any more: no tool calls to show"
+        return
+    calls = told["tool_calls"]
+    for number, call in enumerate(calls[:_MOST_CALLS], 1):
+        ended = f"ERROR {said(call['error'], 160)}" if call["error"] is not None else said(call["result"], 120)
+        yield f"call {number}: {said(call['name'], 60)}({said(call['arguments'], 160)}) → {ended}"
+    if len(calls) > _MOST_CALLS:
+        yield f"… {len(calls) - _MOST_CALLS} more calls"
+
+
+def run_lines(run: Row, both: Row | None) -> list[str]:
+    """Returns lines on a run: how far it is, what it found, and what ``both``, its comparison with the live results,
+    says of each metric."""
+    lines = [
+        f"{run['state']}: {run['done']} of {run['traces']} traces done, {run['failed']} failed; "
+        f"{run['calls']} calls, {dollars(run['cost_usd'])}" + (f"; {said(run['error'])}" if run["error"] else "")
+    ]
+    for name, counts in sorted(run["results"].items()):
+        lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
+    for metric in [] if both is None else both["metrics"]:
+        if (apart := metric["difference"]) is not None:
+            mean = estimate(apart["mean"], apart["low"], apart["high"], "+.4f")
+            lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {apart['n']}")
+    return lines
+
+
+def label_line(row: Row) -> str:
+    """Returns a line on a trace or session that a person should label."""
+    trace = "" if row["trace_id"] is None else f"trace {row['trace_id']}, "
+    return f'{trace}{_session(row)}, agent "{said(row["agent"], 80)}"'
+
+
+def _session(row: Row) -> str:
+    return f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"

@@ -1,0 +1,163 @@
+"""Counts of results and the rates that they give, by any of what names them: metric, agent, service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pandaeval_collector.analysis.stats.quantiles import wilson
+from pandaeval_collector.show.view.texts import interval, number, said
+
+_NORMAL = 1.959964
+"""The normal quantile of a 95 % interval."""
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class OutcomeCounts:
+    """Counts results. ``passed`` and ``failed``: of the scored ones with a threshold; ``unscored``: by why."""
+
+    scored: int = 0
+    assumed: int = 0
+    passed: int = 0
+    failed: int = 0
+    unscored: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: str | None, success: bool | None, why: str | None, times: int = 1) -> None:
+        """Counts a result, or several alike."""
+        if outcome == "unscored":
+            self.unscored[why or ""] += times
+        elif outcome == "assumed":
+            self.assumed += times
+        else:
+            self.scored += times
+            self.passed += times * (success is True)
+            self.failed += times * (success is False)
+
+    @classmethod
+    def of(cls, rate: Row) -> Self:
+        """Returns the counts of a rate of the API."""
+        return cls(rate["scored"], rate["assumed"], rate["passed"], rate["failed"], Counter(rate["unscored"]))
+
+    def take(self, other: OutcomeCounts) -> None:
+        """Adds other counts."""
+        self.scored += other.scored
+        self.assumed += other.assumed
+        self.passed += other.passed
+        self.failed += other.failed
+        self.unscored.update(other.unscored)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the counts by their names."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def judged(self) -> int:
+        """How many results passed or failed."""
+        return self.passed + self.failed
+
+    @property
+    def share(self) -> float | None:
+        """The share that passed, 0..1; ``None`` where none passed or failed."""
+        return self.passed / self.judged if self.judged else None
+
+    @property
+    def missing(self) -> int:
+        """How many results have no score."""
+        return self.unscored.total()
+
+    @property
+    def whys(self) -> str:
+        """Returns why results have no score, commonest first, as ``no_content 3, timeout 1``."""
+        return ", ".join(f"{said(why, 40)} {times}" for why, times in self.unscored.most_common())
+
+    @property
+    def text(self) -> str:
+        """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``."""
+        passed = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
+        return (passed if self.judged else "no verdicts") + (f"; unscored: {self.whys}" if self.unscored else "")
+
+
+def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
+    """Returns the sums of the API's rates over all that ``by`` does not name, such as services; most failures first."""
+    found: dict[tuple[str, ...], OutcomeCounts] = {}
+    for rate in rates:
+        found.setdefault(tuple(rate[name] for name in by), OutcomeCounts()).take(OutcomeCounts.of(rate))
+    return dict(sorted(found.items(), key=lambda each: (-each[1].failed, each[0])))
+
+
+def rate_lines(rates: Iterable[Row]) -> list[str]:
+    """Returns a line on each metric and agent: how many of its results passed, most failures first."""
+    tallies = summed(rates, "level", "metric", "agent").items()
+    return [f"{_metric(level, name)} of {_agent(agent)}: {each.text}" for (level, name, agent), each in tallies]
+
+
+def agent_lines(rates: Iterable[Row]) -> list[str]:
+    """Returns a line on each agent: its services, how many of its runs passed, what fails most; most failures first."""
+    lines, rates = [], [*rates]
+    for (agent,) in summed(rates, "agent"):
+        own = [rate for rate in rates if rate["agent"] == agent]
+        services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
+        metrics = summed(own, "level", "metric")
+        ended = metrics.get(("trace", "response"))
+        (level, name), most = next(iter(metrics.items()))
+        about = [] if ended is None else [f"runs that ended with an answer: {ended.text}"]
+        about.append(f"fails most: {_metric(level, name)}, {most.failed} times" if most.failed else "nothing failed")
+        lines.append(f"{_agent(agent)} in {services}: {'; '.join(about)}")
+    return lines
+
+
+def _metric(level: str, name: str) -> str:
+    return said(f"{level}.{name}", 80)
+
+
+def _agent(name: str) -> str:
+    return f'agent "{said(name, 80)}"' if name else "an agent without a name"
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    """Counts the results of a group by metric. ``truncated``: there are more than were counted."""
+
+    metrics: dict[str, OutcomeCounts] = field(default_factory=dict)
+    truncated: bool = False
+
+    def add(self, results: Iterable[Row], version: str | None, seen: set[tuple[str, str]]) -> None:
+        """Counts a page of results, newest first; of each unit and metric only the first one counts."""
+        for each in results:
+            if version is not None and str(each["evaluator"]["version"]) != version:
+                continue
+            key = f"{each['level']}.{each['metric']}"
+            unit = str(each["session_id"] if each["level"] == "session" else each["trace_id"]), key
+            if unit not in seen:
+                seen.add(unit)
+                self.metrics.setdefault(key, OutcomeCounts()).add(each["outcome"], each["success"], each["why"])
+
+
+def compared(first: GroupCounts, second: GroupCounts) -> Iterator[str]:
+    """Yields a line per metric, largest fall first: the rates, and their difference with its 95 % interval (Newcombe's,
+    for independent shares)."""
+    keys = {*first.metrics, *second.metrics}
+    pairs = {key: (first.metrics.get(key, OutcomeCounts()), second.metrics.get(key, OutcomeCounts())) for key in keys}
+    yield from (text for _, _, text in sorted(_line(key, *pair) for key, pair in pairs.items()))
+
+
+def _line(key: str, first: OutcomeCounts, second: OutcomeCounts) -> tuple[float, str, str]:
+    """Returns the line of a metric, after what it is sorted by."""
+    a, b, name = first.judged, second.judged, said(key, 80)
+    if first.share is None and second.share is None:
+        counts = (tally.missing + tally.assumed + tally.scored for tally in (first, second))
+        return 2.0, key, f"{name}: no verdicts (a: {next(counts)}, b: {next(counts)} unscored or assumed)"
+    if first.share is None or second.share is None:
+        rate = number(second.share if first.share is None else first.share, ".3f")
+        return 1.0, key, f"{name}: only in {'a' if a else 'b'}: {rate} passed of {a or b}"
+    one, two = first.share, second.share
+    (low_one, high_one), (low_two, high_two) = wilson(one, a, _NORMAL), wilson(two, b, _NORMAL)
+    low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
+    high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
+    clear = "" if low <= 0.0 <= high else "; b is better" if low > 0.0 else "; b is worse"
+    rates = f"a {number(one, '.3f')} passed of {a}, b {number(two, '.3f')} of {b}"
+    apart = f"{number(two - one, '+.3f')} ({interval(low, high, '+.3f')})"
+    return two - one, key, f"{name}: {rates}; difference {apart}{clear}"

@@ -1,0 +1,206 @@
+"""A result as every door shows it: its row for lists, its word and its sentence, and the order of several; and all of
+it for the trace or session that is looked at."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandaeval_collector.base.result import EXCUSED, is_verdict
+from pandaeval_collector.base.untrusted.printable import clean, excerpt
+from pandaeval_collector.show.report.text import pruned
+from pandaeval_collector.show.view.texts import number, said
+from pandaeval_collector.store.failures import plain
+from pandaeval_collector.store.listed import NO_SCORE
+
+INLINE = "inline"
+"""``metadata.basis`` of a session's score that rests on metrics without a model."""
+_CHECKS = re.compile(r"(?:nothing found|\d+ findings?) by rules \([^()]*\); task success: not judged")
+"""How the reason of ``agent_reliability`` begins where no judge had a part."""
+
+
+_ORDINARY = (None, "", "pass", "fail", "assumed")
+"""Labels that add nothing to whether a result passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A result in lists and tables. ``metric``: its key, such as ``trace.tool_loop``; ``signal``: the score as sessions
+    see it (0..1, coherence on its calibrated scale), ``None`` for what is no verdict, is excused or has no score;
+    ``inline``: a session's score in which no judge had a part; ``final``: false while its session is open."""
+
+    metric: str
+    outcome: str
+    score: float | None
+    signal: float | None
+    success: bool | None
+    label: str | None = None
+    why: str | None = None
+    reason: str = ""
+    agent: str = ""
+    inline: bool = False
+    final: bool = True
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> ResultView:
+        """Returns the row of a result, given as its JSON object."""
+        return cls(
+            f"{result['level']}.{result['metric']}",
+            result["outcome"],
+            result["score"],
+            signal_of(result),
+            result["success"],
+            result.get("label"),
+            result["why"],
+            result["reason"],
+            result.get("agent", ""),
+            is_inline(result["metadata"]),
+            result.get("final", True),
+        )
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def urgency(self) -> tuple[bool, float]:
+        """The key by which results are sorted: failed ones first, then by signal; those without one come last."""
+        return not self.failed, NO_SCORE if self.signal is None else self.signal
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word or two: ``pass``, ``fail``, ``assumed``, a label that says more (``fail, loop``), or
+        why there is no score."""
+        if self.outcome != "scored":
+            return self.why or self.outcome
+        passed = {True: "pass", False: "fail"}.get(self.success)  # type: ignore[arg-type]
+        label = None if self.label in _ORDINARY else self.label
+        return ", ".join(filter(None, (passed, label))) or "no threshold"
+
+    @property
+    def says(self) -> str:
+        """The words to show in place of a number that would overstate what is known; else empty."""
+        if self.outcome != "scored":
+            return ""
+        if self.signal is None:  # it explains, and is no verdict
+            return self.label or ""
+        return verdict(self.label) if self.inline else ""
+
+    def text(self, most: int) -> str:
+        """Returns ``trace.tool_loop 0.17 (fail): reason``, of which the reason has about ``most`` characters."""
+        score = self.outcome if self.score is None else number(self.score)
+        word = said(self.word, 80) + ("" if self.final else ", so far")
+        return f"{said(self.metric, 80)} {score} ({word}): {said(self.reason, most)}"
+
+
+def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns results, JSON objects, sorted: failed ones first, then by signal, then those without one."""
+    return [dict(each) for each in sorted(results, key=lambda each: (*ResultView.of(each).urgency, each["metric"]))]
+
+
+def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the results that failed, in the order given."""
+    return [each for each in results if each["success"] is False]
+
+
+def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
+    """Returns the more urgent result, else the known one; never one without a signal."""
+    if row.signal is None or known is None or known.signal is None:
+        return known if row.signal is None else row
+    return row if row.urgency < known.urgency else known
+
+
+def rank(results: Iterable[tuple[bool | None, float | None]], broken: int, name: str) -> tuple[bool, float, int, str]:
+    """Returns a key to sort by: what failed first, then by the lowest signal (0..1, :data:`NO_SCORE` where nothing is
+    scored), then by how many results and runs failed; ``name`` decides between equals. ``results``: success and signal
+    of each; ``broken``: how many runs ended with an error, which is as bad as can be."""
+    failures, lowest = broken, 0.0 if broken else NO_SCORE
+    for success, signal in results:
+        failures += success is False
+        lowest = lowest if signal is None else min(lowest, signal)
+    return not failures, lowest, -failures, name
+
+
+def cause_of(agent: str, error: str | None, results: Iterable[Mapping[str, Any]]) -> Hashable:
+    """Returns a key that is equal for sessions that failed alike: in which results, by which error, for which agent."""
+    causes = {
+        (
+            each["metric"],
+            each["label"],
+            (each["metadata"].get("failure_group") or {}).get("id") or plain(each["reason"]),
+        )
+        for each in failing(results)
+    }
+    return agent, plain(error or ""), frozenset(causes)
+
+
+def is_inline(metadata: Mapping[str, Any] | None) -> bool:
+    """Returns whether a session's score, by its metadata, rests on metrics without a model alone."""
+    return (metadata or {}).get("basis") == INLINE
+
+
+def verdict(label: str | None) -> str:
+    """Returns the label of a score that rests on metrics without a model, in one to three words."""
+    return (label or "").replace("_", " ")
+
+
+def spelled_out(label: str | None, reason: str) -> str:
+    """Returns what such a score says and leaves open: what was found, by its ``reason``."""
+    told = _CHECKS.match(reason)
+    return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"
+
+
+def signal_of(result: Mapping[str, Any]) -> float | None:
+    """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
+    where it has none, or no verdict, or is excused."""
+    ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") != EXCUSED
+    return float(result["metadata"].get("calibrated", result["score"])) if ranks else None
+
+
+_SHORT_REASON, _MAX_SIGNALS = 240, 2000
+_SHORT = ("metric", "outcome", "score", "signal", "success", "why")
+_FULL = ("id", "raw", "scale", "threshold", "coverage", "trigger", "final", "tokens")
+_SHOWN_ELSEWHERE = ("threshold", "success", "inclusion_probability", "per_trace_signals")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownResult:
+    """One metric's result about one unit, JSON-ready. ``short``: what lists show; ``full``: what only its own trace or
+    session shows."""
+
+    short: dict[str, Any]
+    full: dict[str, Any]
+
+
+def shown(result: Mapping[str, Any], brief: bool = False) -> ShownResult:
+    """Returns a result's JSON object (:meth:`Result.to_dict`) in this form. ``brief``: without metadata, for lists."""
+    row, by = ResultView.of(result), result["evaluator"]
+    short = {
+        **{name: getattr(row, name) for name in _SHORT},
+        "label": excerpt(row.label, 60),
+        "word": excerpt(row.word, 80),
+        "reason": excerpt(row.reason, _SHORT_REASON),
+    }
+    metadata = {} if brief else result["metadata"]
+    full = {
+        "reason": clean(row.reason),
+        **{name: result[name] for name in _FULL},
+        "by": by["kind"],
+        "model": by["model"],
+        "version": by["version"],
+        "cost": result["cost_usd"],
+        "span": result["span_id"],
+        "spans": result.get("span_ids"),  # results of older releases have none
+        "metadata": {key: pruned(held) for key, held in metadata.items() if key not in _SHOWN_ELSEWHERE},
+    }
+    if result["level"] == "session":
+        signals = metadata.get("per_trace_signals") or {}  # by trace id, what each gave to its session's score
+        full["risks"] = dict(itertools.islice(signals.items(), _MAX_SIGNALS))
+    return ShownResult(_present(short), _present(full))
+
+
+def _present(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: held for key, held in facts.items() if held is not None and held != [] and held != {}}

@@ -1,0 +1,58 @@
+"""Values as text, written alike at every door: times, numbers, intervals, costs, and text of others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pandaeval_collector.judge.neutral import elided, neutral, one_line
+from pandaeval_collector.judge.redact import redact
+
+NONE = "-"
+"""Stands for a value that there is not."""
+MARGIN = 6000
+"""So many more characters of a text are looked through for secrets than are shown: half a key looks like none."""
+
+
+def said(text: Any, most: int = 300) -> str:
+    """Returns foreign text on one line of at most about ``most`` characters, without secrets."""
+    return elided(one_line(hidden(elided(str(text), most + MARGIN))), most)
+
+
+def hidden(text: str) -> str:
+    """Returns foreign text without secrets, and without what passes for words of ours."""
+    return neutral(redact(text))
+
+
+def moment(milliseconds: float) -> str:
+    """Returns a Unix time as RFC 3339, in whole seconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):  # spans may say any time
+        return "an impossible time"
+
+
+def number(value: float | None, form: str = ".2f") -> str:
+    """Returns a score (two places), or a value by another format, such as ``.3f`` for a rate; never ``-0.00``."""
+    return NONE if value is None else format(value, form.replace(".", "z.", 1))
+
+
+def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
+    """Returns an interval as ``0.31 to 0.88``; ``""`` where it is unknown."""
+    return "" if low is None or high is None else f"{number(low, form)} to {number(high, form)}"
+
+
+def estimate(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
+    """Returns a value with its interval, as ``0.62 (0.31 to 0.88)``."""
+    between = interval(low, high, form)
+    return number(value, form) + (f" ({between})" if between else "")
+
+
+def dollars(usd: float | None) -> str:
+    """Returns a cost as ``$0.0123``."""
+    return "at a price that is not known" if usd is None else f"${usd:.4f}"
+
+
+def about(usd: float | None) -> str:
+    """Returns an expected cost as ``about $0.0123``."""
+    return dollars(usd) if usd is None else f"about {dollars(usd)}"

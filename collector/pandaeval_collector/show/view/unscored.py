@@ -1,0 +1,63 @@
+"""What was not scored, in sentences for people: which tasks nobody judged, and what to do about each reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pandaeval_collector.pipeline.line.hints import cure as capture_cure
+from pandaeval_collector.show.view.rates import OutcomeCounts
+
+# What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
+TASK = "trace.task_completion"
+_TELLS = {
+    "trace.response": "runs that failed or ended without an answer",
+    "trace.tool_loop": "tool calls repeated in vain",
+    "trace.loop_detection": "answers given again",
+    "trace.grounding": "stated values that stand nowhere",
+    "trace.coherence": "answers off the topic",
+}
+"""What each metric without a model finds."""
+
+
+def judged(tallies: Mapping[str, OutcomeCounts]) -> int:
+    """Counts the tasks whose success was judged. ``tallies``: counts of results by metric."""
+    return tallies[TASK].scored if TASK in tallies else 0
+
+
+def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
+    """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
+    ``traces``: how many runs there are; ``judge``: the model that is configured."""
+    scored = judged(tallies)
+    if not traces or scored >= traces:
+        return ""
+    if scored:
+        return f"Task success was judged in {scored:,} of {traces:,} runs."
+    if judge is None:
+        reason = "no model is configured (--model, or judge.model)"
+    elif TASK in tallies and tallies[TASK].unscored:
+        reason = f"no run has a verdict ({tallies[TASK].whys})"
+    else:
+        reason = "task_completion was not asked (metrics.enabled, or judge.only leaves these runs out)"
+    tells = [text for key, text in _TELLS.items() if key in tallies]
+    known = f"{', '.join(tells[:-1])} and {tells[-1]}" if len(tells) > 1 else "".join(tells)
+    without = f" What was scored without a model finds {known}; not whether a task was done, or an answer is right."
+    return f"Task success was not judged: {reason}.{without if tells else ''}"
+
+
+CURES: Mapping[str, str] = {
+    "no_content": "What was captured of these runs is not enough: the question, the answer, or what calls were given "
+    "and gave back. The reason on each says which, and the log how to switch it on; for most instrumentations: "
+    + capture_cure(()),
+    "judge_failed": "The judge's provider gave no usable answer. Check the key and the model's name, then try again.",
+    "invalid_verdict": "The judge did not answer in the form that was asked for, twice. Try a stronger model.",
+    "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
+    "over_budget": "The day's budget is spent. Raise judge.daily_usd, or lower judge.sample.",
+    "not_sampled": "Left out on purpose: judge.sample is below 1.",
+    "incomplete_trace": "The run was cut off before its outermost span ended. Send all services' spans to one place, "
+    "raise the close.* limits, or set close.score_fragments: true to score such parts.",
+    "insufficient_evidence": "Too little of what this metric builds on could be scored: mend the other entries first.",
+    "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
+    "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
+    "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
+}
+"""What to do about many results that could not be scored, by why."""
