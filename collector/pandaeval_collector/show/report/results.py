@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.base.result import EXCUSED, is_verdict
+from pandaeval_collector.base.result import NOTED, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.show.report.text import pruned
@@ -112,8 +112,8 @@ class ShownResult:
 
 def signal_of(said: Mapping[str, Any]) -> float | None:
     """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
-    where it has none, or no verdict, or is excused."""
-    ranks = said["outcome"] == "scored" and is_verdict(said) and said.get("label") != EXCUSED
+    where it has none, or no verdict, or is noted (:data:`NOTED`)."""
+    ranks = said["outcome"] == "scored" and is_verdict(said) and said.get("label") not in NOTED
     return float(said["metadata"].get("calibrated", said["score"])) if ranks else None
 
 
