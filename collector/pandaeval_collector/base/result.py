@@ -16,7 +16,10 @@ import orjson
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
-EXCUSED = "excused"
+EXCUSED, SUSPECT = "excused", "suspect"
+NOTED = frozenset({EXCUSED, SUSPECT})
+"""Labels of scores below their threshold that fail nothing: code knows why it is no fault, or such findings are true
+too seldom."""
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
@@ -121,7 +124,7 @@ class Result:
                 self.outcome, self.score = "scored", finding.value
                 if finding.failed:
                     self.success = False
-                elif self.threshold is not None and finding.label != EXCUSED:
+                elif self.threshold is not None and finding.label not in NOTED:
                     own = finding.value if finding.raw is None else finding.raw
                     self.success = own >= self.threshold - TOLERANCE
                 passed = None if self.success is None else "pass" if self.success else "fail"

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pandaeval_collector.base.result import EXCUSED, Result, cut
+from pandaeval_collector.base.result import NOTED, Result, cut
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
 
@@ -67,7 +67,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
             attributes.append(before_number(f"pandaeval.score.{result.metric}") + double(round(score, _DIGITS)))
             if not result.is_verdict:
                 attributes.extend(_step(result))
-            elif finding.label != EXCUSED and (lowest is None or score < lowest):
+            elif finding.label not in NOTED and (lowest is None or score < lowest):
                 lowest, worst = score, result
             if result.success is False:
                 failures.append((score, result))

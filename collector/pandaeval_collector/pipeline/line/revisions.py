@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import orjson
 
-from pandaeval_collector.base.result import EXCUSED, Result, Unit
+from pandaeval_collector.base.result import NOTED, Result, Unit
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -88,7 +88,7 @@ def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> R
     """Makes the row of a numbered result; its ``signal`` is what lists show of a score, 0..1, as sessions see it. Once
     a unit is counted or settled, it stays so in later revisions."""
     finding, signal = result.finding, None
-    if isinstance(finding, Score) and finding.label != EXCUSED:
+    if isinstance(finding, Score) and finding.label not in NOTED:
         signal = float(finding.metadata.get("calibrated", finding.value))
     return ResultRow(
         result.id,

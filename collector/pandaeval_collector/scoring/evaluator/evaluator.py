@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
-from pandaeval_collector.base.result import EXCUSED, Origin, Result, Unit, conclude
+from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
@@ -291,16 +291,16 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
-        excused, and for one that passed where the metric counts by its failures only."""
+        excused or a suspect without such a scale, and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or finding.label == EXCUSED:
             return None
         if result.success and result.metric in self._only_failures:
             return None
-        if mode == "raw":
-            return finding.value
         metric = self._calibrated.get(result.metric)
         if metric is None or metric.calibrated is None:
+            return None if finding.label == SUSPECT else finding.value
+        if mode == "raw":
             return finding.value
         if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
             return None

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.base.result import EXCUSED, is_verdict
+from pandaeval_collector.base.result import NOTED, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 from pandaeval_collector.show.view.texts import number, said
@@ -155,7 +155,7 @@ def spelled_out(label: str | None, reason: str) -> str:
 
 def signal_of(result: Mapping[str, Any]) -> float | None:
     """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
-    where it has none, or no verdict, or is excused."""
+    where it has none, or no verdict, or is noted (:data:`NOTED`)."""
     ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") != EXCUSED
     return float(result["metadata"].get("calibrated", result["score"])) if ranks else None
 

@@ -25,6 +25,8 @@ _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
 """Amounts of an answer of which those in a row, and any two, may be added."""
+_TIMES = range(2, 10)
+"""Counts that an answer need not write down: 2 × $174."""
 _MOST_TIMES = 400
 _LONGEST_SPAN = 31
 """Days between two that a user names, within which every day is meant."""
@@ -94,8 +96,7 @@ class Follows:
                 return True
             if value.kind != "amount":
                 continue
-            in_a_row = (total for first in range(len(own)) for total in islice(accumulate(own[first:]), 1, None))
-            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in in_a_row):
+            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)):
                 return True
             counts = self._counts | self._numbers(claim.sentence)
             wholes = [number / count for count in counts if count > 1 and is_small(count)]
@@ -103,6 +104,17 @@ class Follows:
             if any(self._had.near(whole, _CENT, at, value.unit, True) for whole in wholes):
                 return True
         return False
+
+    def by_the_answer(self, claim: Claim) -> bool:
+        """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
+        belong together."""
+        wanted = claim.value.number
+        beside = (each for each in scan(claim.text) if each.kind in ("amount", "number", "percentage"))
+        numbers = {each.number for each in islice(beside, _MOST_OWN) if each.number != wanted}
+        pairs = [(one, other) for one in numbers for other in numbers]
+        made = [result for one, other in pairs for result in (one + other, one - other, one * other, one * other / 100)]
+        made += [one * times for one in numbers for times in _TIMES]
+        return any(abs(result - wanted) <= _CENT + _CLOSE for result in made)
 
     @cached_property
     def _counts(self) -> set[float]:
@@ -201,6 +213,13 @@ class Follows:
         times = set().union(*(content.times for content in self._had.by(at)))
         self._left -= len(times)
         return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
+
+
+def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
+    """Yields the sums of two and more numbers in a row, also where each stands in a line with up to three others."""
+    for step in range(1, 5):
+        for first in range(len(numbers)):
+            yield from islice(accumulate(numbers[first::step]), 1, None)
 
 
 def _apart(times: set[float], others: set[float], lengths: set[float]) -> bool:

@@ -117,7 +117,8 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     if follows.exhausted:
         found.hidden = found.hidden or "there is more than is compared"
         found.notes.append("many numbers: not all of them were compared")
-    _sort_out([c for c in counted if c in left and c not in contradicted], said, trace, earlier, had, found)
+    left_over = [c for c in counted if c in left and c not in contradicted]
+    _sort_out(left_over, said, trace, earlier, had, follows, found)
     found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
     return found
 
@@ -208,6 +209,7 @@ def _sort_out(
     trace: Trace,
     earlier: Before | None,
     had: Known,
+    follows: Follows,
     found: Grounding,
 ) -> None:
     """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before, and
@@ -230,6 +232,7 @@ def _sort_out(
             whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
             alike = (source for source in had.sources if source.who in whose and form(value) in source.content.forms)
             fails = value.kind in STRICT and claim.reports and (claim.of_case or claim.is_priced or any(alike))
+            fails = fails and not (value.kind == "amount" and follows.by_the_answer(claim))
             found.check(claim, Loose(claim, fails=fails))
 
 

@@ -17,8 +17,9 @@ models are taken to know every language.
 The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
 of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
 on topic), and ``metadata.off_topic`` = true where the cosine is below what fewer than one in a hundred real answers to
-their question have. Without a table ``metadata.calibration`` says that neither is known. A run that failed or ended in
-a tool call has no answer to compare, and of silence there is nothing to say: ``response`` speaks of those.
+their question have. Without a table ``metadata.calibration`` says that neither is known. A score below the threshold
+is a ``suspect`` and fails no run: read by hand, too few were true. A run that failed or ended in a tool call has no
+answer to compare, and of silence there is nothing to say: ``response`` speaks of those.
 
 Source: PandaProbe, trace metrics, *Coherence*.
 """
@@ -32,6 +33,7 @@ from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.similarity import coherence as topic_similarity
 from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
+from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_collector.scoring.metric import APPLIES, Metric, TraceContext
@@ -154,7 +156,8 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
         metadata["with_turn_before"] = sum(pair.with_before for pair, _ in told)
     if any(text in context.texts.chunked for pair, _ in told for text in (pair.asked, pair.answered)):
         metadata["note"] = "long text: mean of the embeddings of its parts"
-    return Score(score, _reason(score, context), metadata, coverage=coverage)
+    label = SUSPECT if score < context.threshold - _TOLERANCE else None
+    return Score(score, _reason(score, context), metadata, label=label, coverage=coverage)
 
 
 def _is_sure(score: float, context: TraceContext) -> bool:
@@ -181,7 +184,7 @@ METRIC = Metric(
     level="trace",
     name="coherence",
     kind="embedding",
-    version="5",
+    version="6",
     threshold=_threshold,
     question="Is the answer about what was asked?",
     needs="input and answer text",

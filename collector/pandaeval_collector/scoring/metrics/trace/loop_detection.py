@@ -6,7 +6,8 @@ It does not see a loop inside one trace; that is ``tool_loop``. What the user as
 version, with something added ("also …") or in spite of the answer ("is there any way …"), the same answer to the same
 question, a word that the user is still on hold, and an answer in the words of an earlier one that tells of work done
 since or brings new values (another total, a booking's number) is no loop: where nothing else is repeated the label is
-``excused`` (``metadata.excused`` says why), the run does not fail, and its session is not told. The score stays.
+``excused`` (``metadata.excused`` says why). Any other score below the threshold is a ``suspect``: read by hand, too few
+were true. Neither fails a run or is told to its session. The score stays.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -19,7 +20,7 @@ from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.analysis.stats.similarity import OutputComparison, jaccard, loop_detection
 from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION, content_tokens
-from pandaeval_collector.base.result import EXCUSED, TOLERANCE
+from pandaeval_collector.base.result import EXCUSED, SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.scoring.metric import EarlierOutput, Metric, SessionReads, TraceContext
@@ -81,9 +82,10 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     excuses = [_excuse(trace, context, context.earlier[each.index], here[1]) for each in close]
     loops = [each for each, excuse in zip(close, excuses, strict=True) if not excuse]
     if not close or loops:
-        return Score(found.score, _reason(context, loops[0] if loops else worst, ""), metadata, failed=bool(loops))
+        reason = _reason(context, loops[0] if loops else worst, "")
+        return Score(found.score, reason, metadata, label=SUSPECT if loops else None)
     metadata[EXCUSED] = excuses[0]
-    return Score(found.score, _reason(context, worst, excuses[0]), metadata, label=EXCUSED, failed=False)
+    return Score(found.score, _reason(context, worst, excuses[0]), metadata, label=EXCUSED)
 
 
 def _excuse(trace: Trace, context: TraceContext, earlier: EarlierOutput, words: frozenset[str]) -> str:
@@ -118,7 +120,7 @@ METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="7",
+    version="8",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",
