@@ -291,7 +291,8 @@ class Evaluator:
     def signal_value(self, result: Result) -> float | None:
         """Returns the value of a trace's result for session metrics: its score, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, for one that is
-        excused or a suspect without such a scale, and for one that passed where the metric counts by its failures only."""
+        excused, for a suspect without such a scale, and for one that passed where the metric counts by its failures
+        only."""
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or finding.label == EXCUSED:
             return None

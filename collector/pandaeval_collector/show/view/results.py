@@ -156,7 +156,7 @@ def spelled_out(label: str | None, reason: str) -> str:
 def signal_of(result: Mapping[str, Any]) -> float | None:
     """Returns the score of a result's JSON object as sessions see it (coherence on its calibrated scale); ``None``
     where it has none, or no verdict, or is noted (:data:`NOTED`)."""
-    ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") != EXCUSED
+    ranks = result["outcome"] == "scored" and is_verdict(result) and result.get("label") not in NOTED
     return float(result["metadata"].get("calibrated", result["score"])) if ranks else None
 
 
