@@ -89,6 +89,7 @@ class Group:
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
     ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``steps``: about how many calculations its ``groups`` ask for;
     ``objects``: the fields of JSON objects by their path of keys, and the texts among them, which may be names."""
 
     def __init__(self, value: Any) -> None:
@@ -104,6 +105,7 @@ class Content:
         self._any(value, "", _DEPTH)
         self.text = "\n".join(self._texts)
         self.numbers = sorted(self.units)
+        self.steps = 1 + sum(len(group.worth) for group in self.groups)
 
     @cached_property
     def squeezed(self) -> str:
