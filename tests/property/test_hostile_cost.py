@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.rules import _rewording
-from pandaeval_collector.analysis.rules.grounding import evidence
+from pandaeval_collector.analysis.rules.grounding import evidence, follows, values
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -33,6 +33,8 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
 
     texts = evaluator.embed([trace])
     evidence._kept = evidence._Kept()  # as if no other trace had held these contents
+    values._short.cache_clear()
+    follows._by_one_step.cache_clear()
     sys.setprofile(count)
     try:
         evaluator.trace(trace, texts)

@@ -7,11 +7,8 @@ agent said itself earlier is kept apart: it counts only as far as it was grounde
 
 from __future__ import annotations
 
-import hashlib
 import re
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -252,28 +249,22 @@ def is_small(number: float) -> bool:
 
 
 class _Kept:
-    """Contents that were read, by hash, the least recently used first."""
+    """Contents that were read, by their text: those that were asked for last. Safe on any thread."""
 
     def __init__(self) -> None:
-        self._contents: OrderedDict[bytes, Content] = OrderedDict()
+        self._new: dict[str, Content] = {}
+        self._old: dict[str, Content] = {}
         self._values = 0
-        self._lock = threading.Lock()
 
     def read(self, raw: str, value: Any) -> Content:
         """Returns what a text or JSON value holds, ``raw`` as text; one that was read lately is not read again."""
-        key = hashlib.blake2b(raw.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        with self._lock:
-            content = self._contents.get(key)
-            if content is not None:
-                self._contents.move_to_end(key)
-                return content
-        content = Content(value)
-        with self._lock:
-            if key not in self._contents:
-                self._contents[key] = content
-                self._values += content.size
-            while self._values > _MOST_KEPT and len(self._contents) > 1:
-                self._values -= self._contents.popitem(last=False)[1].size
+        content = self._new.get(raw)
+        if content is None:
+            content = self._old.get(raw) or Content(value)
+            if self._values > _MOST_KEPT // 2:
+                self._old, self._new, self._values = self._new, {}, 0
+            self._new[raw] = content
+            self._values += content.size
         return content
 
 

@@ -129,11 +129,6 @@ def looked(trace: Trace) -> bool:
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
-def states_values(trace: Trace) -> bool:
-    """Returns whether the trace states any specific value."""
-    return any(claims(trace))
-
-
 def first_said(trace: Trace, claim: Claim) -> str:
     """Returns the id of the span of the model call that first says a value, else of the one that states it."""
     for span in trace.spans:
@@ -203,12 +198,7 @@ def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tupl
 
 
 def _sort_out(
-    left: Sequence[Claim],
-    said: set[_Sign],
-    trace: Trace,
-    earlier: Before | None,
-    had: Known,
-    found: Grounding,
+    left: Sequence[Claim], said: set[_Sign], trace: Trace, earlier: Before | None, had: Known, found: Grounding
 ) -> None:
     """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before, and
     a small multiple of an open price; made up is what claims to be of this case, or where the agent had values of this
