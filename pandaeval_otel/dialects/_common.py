@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import Outcome
-from pandaeval_otel.dialects._values import Recent, as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
+from pandaeval_otel.base.recent import GrowingList, Recent
 from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._parts import (
     blocks_of,
@@ -21,17 +22,7 @@ from pandaeval_otel.dialects._parts import (
     result_value,
     text_part,
 )
-from pandaeval_otel.dialects._values import (
-    GrowingList,
-    Recent,
-    first,
-    hidden,
-    identifier,
-    is_prose,
-    parsed,
-    salvage,
-    starts_like_json,
-)
+from pandaeval_otel.dialects._values import first, hidden, identifier, is_prose, parsed, salvage, starts_like_json
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
 ROLES = {
@@ -222,14 +213,16 @@ def was_cut(value: Any) -> bool:
 
 
 def _read_given(text: str) -> tuple[Messages | None, bool]:
-    """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new
-    part."""
+    """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new part.
+    Items of a JSON array that all have roles are messages, each by itself."""
     before, rest = _CONVERSATIONS.split(text) or ((), text)
-    new = todays_messages(rest, "user")
-    if not new or not (before or tells(new)):
-        return _read(text, "user")
-    _CONVERSATIONS.keep(text, (*before, *new))
-    return (*before, *new), False
+    items = parsed(rest) if rest.startswith("[") else None
+    if type(items) is list and all(type(item) is dict and "role" in item for item in items):
+        found = (*before, *[message_of(item, "user") for item in items])
+        if len(found) > len(before) and (before or tells(found)):
+            _CONVERSATIONS.keep(text, found)
+            return found, False
+    return _read(text, "user")
 
 
 def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
@@ -397,20 +390,9 @@ def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
 
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
-_GIVEN, _MADE = Recent(_read_given), Recent(lambda text: _read(text, "assistant"))
+_GIVEN = Recent(_read_given)
+_MADE: Recent[str, tuple[Messages | None, bool]] = Recent(lambda text: _read(text, "assistant"))
 _SYSTEM = Recent(_system_text)
-
-
-def todays_messages(text: str, role: str) -> Messages | None:
-    """Returns the messages of a JSON array in today's form (roles and parts); ``role`` where one has none. Returns
-    ``None`` for all other texts, and for one that is nested too deep."""
-    items = parsed(text) if text.startswith("[") else None
-    if type(items) is not list:
-        return None
-    for item in items:
-        if type(item) is not dict or type(item.get("parts")) is not list or "role" not in item:
-            return None
-    return tuple([otel_message(item, role) for item in items])
 
 
 _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())

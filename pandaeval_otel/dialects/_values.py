@@ -2,9 +2,7 @@
 length limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still
 most of a conversation.
 
-Nothing here raises, whatever the value is. Unreadable values stay as they are. Readings of texts that recur are
-remembered: a run repeats its tools, its instructions and its question with every model call and on every span around
-it.
+Nothing here raises, whatever the value is. Unreadable values stay as they are.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pandaeval_otel.base._json import loads
 
@@ -260,61 +258,3 @@ def _string_end(rest: str) -> str | None:
     if half:
         rest = rest[: half.start(1)]
     return _HALF_PAIR.sub("", rest) + '"'
-
-
-_Read = TypeVar("_Read")
-
-KEPT = 16
-MAX_CHARS = 128 << 10
-"""Longer texts are not kept: a reading takes several times the memory of its text."""
-LISTS_KEPT = 8
-"""How many growing conversations are remembered."""
-
-
-class Recent(Generic[_Read]):
-    """Calls ``read`` and remembers the reading of the last text of each length, for at least :data:`KEPT` and at most
-    twice as many lengths. Callers share what it returns and must not change it.
-
-    It finds a text by its length and then compares, which costs far less than hashing. Safe on any thread: two may read
-    the same text.
-    """
-
-    def __init__(self, read: Callable[[str], _Read]) -> None:
-        self._read = read
-        self._new: dict[int, tuple[str, _Read]] = {}
-        self._old: dict[int, tuple[str, _Read]] = {}
-
-    def __call__(self, text: str) -> _Read:
-        """Returns what ``read`` makes of ``text``."""
-        size = len(text)
-        known = self._new.get(size) or self._old.get(size)
-        if known is not None and known[0] == text:
-            return known[1]
-        found = self._read(text)
-        if size <= MAX_CHARS:
-            if len(self._new) >= KEPT:
-                self._old, self._new = self._new, {}
-            self._new[size] = (text, found)
-        return found
-
-
-class GrowingList(Generic[_Read]):
-    """Remembers the readings of the last lists, for texts that append items to one of them, as a conversation that
-    every model call repeats."""
-
-    def __init__(self) -> None:
-        self._known: tuple[tuple[str, _Read], ...] = ()
-
-    def keep(self, text: str, found: _Read) -> None:
-        """Remembers ``found`` as the items of the JSON array in ``text``."""
-        if text.endswith("]") and len(text) <= MAX_CHARS:
-            self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
-
-    def split(self, text: str) -> tuple[_Read, str] | None:
-        """Returns the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
-        ``None`` if it begins like none of the last lists."""
-        for beginning, found in self._known if len(text) <= MAX_CHARS else ():
-            if text.startswith(beginning):
-                rest = text[len(beginning) :].lstrip()
-                return (found, f"[{rest[1:]}") if rest.startswith(",") else None
-        return None

@@ -8,11 +8,12 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
+from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import Recent, parsed
+from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 

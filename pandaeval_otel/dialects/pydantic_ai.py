@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._common import CUT, captured, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._events import told_in_list
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import Recent, count, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolDefinition
 from pandaeval_otel.model.raw import RawSpan
 

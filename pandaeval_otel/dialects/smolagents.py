@@ -12,11 +12,12 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
+from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
-from pandaeval_otel.dialects._values import Recent, parsed
+from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -25,7 +26,7 @@ _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
 # The calls of a run stand in the input of every model call after them.
-_CALLS_IN = Recent[Any](parsed)
+_CALLS_IN = Recent[str, Any](parsed)
 
 
 class Smolagents(Dialect):

@@ -10,6 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
+from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.model.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.wire.bounds import (
     LOG,
@@ -41,6 +42,9 @@ _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
 """Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
+_RECURS = 1 << 10
+"""Bytes from which on a text is decoded once while it recurs, as instructions and tools do on every span; readers then
+know it by its identity."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 
@@ -216,7 +220,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
             decoded[key] = _short(data, room) if found is None else found
         elif data[0] == _STRING and data[1] >= 0x80 > data[2] and len(data) == (data[1] & 0x7F | data[2] << 7) + 3:
             # One string, as nearly all values are: its length in two bytes (a varint), then itself.
-            decoded[key] = data[3:].decode()
+            decoded[key] = data[3:].decode() if len(data) < _RECURS else _text(data)
         else:
             decoded[key] = _long(data, room)
     return decoded
@@ -241,12 +245,13 @@ def _long(data: bytes, room: Room) -> Any:
     """Decodes one value; a string with a one-byte length without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
-    found = value(AnyValue.FromString(data))
+    found = _text(data) if data[0] == _STRING else value(AnyValue.FromString(data))
     if type(found) is not str:
         room.take(inside((found,)))
     return found
 
 
+_text: Recent[bytes, Any] = Recent(lambda data: value(AnyValue.FromString(data)))
 _SCALARS = frozenset({str, int, float, bool})
 
 

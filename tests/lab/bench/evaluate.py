@@ -1,9 +1,12 @@
-"""What further processes bring to ``pandaeval evaluate``: the same file scored with one and two of them.
+"""What ``pandaeval evaluate`` takes: of recorded runs beside another checkout, and with further processes.
 
+    python tests/lab/bench/evaluate.py --sets DIR[,DIR] [--beside CHECKOUT] [--metric trace.response] [--page]
     python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 1,2]
 
-Rounds take turns. Seconds by the clock and of all processors together, and whether results are the same to the byte but
-for times.
+With ``--sets``: spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric
+and for all, in one process. The checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON
+lines (``traces*.jsonl``, also ``.xz``). Without: a file of synthetic traces, scored with one and two further
+processes, and whether the results are the same to the byte but for times.
 """
 
 from __future__ import annotations
@@ -11,16 +14,19 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import lzma
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
 import orjson
+from _page import ROOT, measured, stamp, write
 from _server import BYTECODE
 from _table import table
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -31,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.senders import to_json
 
 _MOVES = ("time", "duration_ms")
+MARK = "real runs: python tests/lab/bench/evaluate.py --sets"
 
 
 def written(folder: Path, traces: int) -> Path:
@@ -43,12 +50,13 @@ def written(folder: Path, traces: int) -> Path:
     return path
 
 
-def once(path: Path, workers: int) -> tuple[float, float, str]:
-    """Seconds by the clock, of the processors, and what the results come to."""
+def once(path: Path, *options: str, checkout: Path | None = None) -> tuple[float, float, str]:
+    """Seconds by the clock, of the processors, and what the results come to. ``checkout``: whose sources run."""
     output = path.with_name("results.jsonl")
     program = "from pandaeval_collector.cli import main; main()"
-    command = [sys.executable, "-c", program, "evaluate", str(path), "--workers", str(workers), "--format", "json"]
-    environ = {**os.environ, **BYTECODE, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    command = [sys.executable, "-c", program, "evaluate", str(path), "--format", "json", *options]
+    sources = [] if checkout is None else [str(checkout), str(checkout / "collector")]
+    environ = {**os.environ, **BYTECODE, "PYTHONPATH": os.pathsep.join([*sources, *filter(None, sys.path)])}
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with output.open("wb") as out:
         subprocess.run(command, env=environ, stdout=out, stderr=subprocess.DEVNULL, check=True)
@@ -61,23 +69,74 @@ def once(path: Path, workers: int) -> tuple[float, float, str]:
     return seconds, taken, digest.hexdigest()[:12]
 
 
+def of_workers(traces: int, rounds: int, counts: Sequence[int]) -> str:
+    """The table of further processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), traces)
+        runs = [[once(path, "--workers", str(count)) for count in counts] for _ in range(rounds)]
+    rows = []
+    for count, taken in zip(counts, zip(*runs, strict=True), strict=True):
+        seconds = median(run[0] for run in taken)
+        rows.append((count, seconds, median(run[1] for run in taken), traces * SPANS_PER_TRACE / seconds))
+    head = ("--workers", "seconds", "CPU seconds", "spans/s")
+    shown = table(f"{traces:,} traces of {SPANS_PER_TRACE} spans of 1 KB, medians of {rounds}", head, rows)
+    same = len({run[2] for row in runs for run in row}) == 1
+    return f"{shown}\n\nthe same results: {'yes' if same else 'NO'}"
+
+
+def of_sets(folders: Sequence[Path], beside: Path | None, rounds: int, metric: str) -> str:
+    """The table of recorded runs."""
+    checkouts = {"here": ROOT} if beside is None else {"before": beside, "here": ROOT}
+    rows: list[list[object]] = []
+    for folder in folders:
+        with tempfile.TemporaryDirectory() as scratch:
+            path, first = Path(scratch, "traces.jsonl"), Path(scratch, "first.jsonl")
+            path.write_bytes(b"".join(map(_lines, sorted(folder.glob("traces*.jsonl*")))))
+            lines = path.read_bytes().splitlines(keepends=True)
+            first.write_bytes(lines[0])
+            spans = sum(line.count(b'"spanId"') - line.count(b'"links"') for line in lines)
+            size = path.stat().st_size / 1e6
+            for what, options in ((metric, ("--metrics", metric)), ("all", ())):
+                least = {name: [float("inf"), float("inf")] for name in checkouts}
+                results: dict[str, str] = {}
+                for _ in range(rounds):
+                    for name, checkout in checkouts.items():
+                        start = once(first, "--workers", "0", *options, checkout=checkout)[1]
+                        _, taken, results[name] = once(path, "--workers", "0", *options, checkout=checkout)
+                        least[name] = [min(least[name][0], start), min(least[name][1], taken)]
+                for name, (start, taken) in least.items():
+                    cpu = taken - start
+                    rows.append([folder.name, spans, size, what, name, start, cpu, spans / cpu, size / cpu])
+                if len(set(results.values())) > 1:
+                    rows[-1][4] = "here (other results)"
+    head = ("set", "spans", "MB", "metrics", "checkout", "start, CPU s", "CPU s", "spans a CPU s", "MB a CPU s")
+    return table(f"Recorded runs, the least of {rounds} rounds", head, rows)
+
+
+def _lines(path: Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--sets", type=lambda text: [Path(name) for name in text.split(",")])
+    parser.add_argument("--beside", type=Path)
+    parser.add_argument("--metric", default="trace.response")
+    parser.add_argument("--page", action="store_true", help="write the table of --sets into docs/performance.md")
     asked = parser.parse_args()
-    counts = [int(each) for each in asked.workers.split(",")]
-    with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder), asked.traces)
-        found = [[once(path, count) for count in counts] for _ in range(asked.rounds)]
-    rows = []
-    for count, taken in zip(counts, zip(*found, strict=True), strict=True):
-        seconds = median(each[0] for each in taken)
-        rows.append((count, seconds, median(each[1] for each in taken), asked.traces * SPANS_PER_TRACE / seconds))
-    head = ("--workers", "seconds", "CPU seconds", "spans/s")
-    print(table(f"{asked.traces:,} traces of {SPANS_PER_TRACE} spans of 1 KB, medians of {asked.rounds}", head, rows))
-    print("\nthe same results:", "yes" if len({each[2] for row in found for each in row}) == 1 else "NO")
+    if not asked.sets:
+        print(of_workers(asked.traces, asked.rounds, [int(count) for count in asked.workers.split(",")]))
+        return
+    stamped = stamp()
+    shown = of_sets(asked.sets, asked.beside, asked.rounds, asked.metric)
+    shown += "\n\n" + measured(stamped, "tests/lab/bench/evaluate.py --sets")
+    print(shown)
+    if asked.page:
+        write(MARK, shown)
 
 
 if __name__ == "__main__":

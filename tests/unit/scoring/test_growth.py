@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from pandaeval_collector.analysis.embedding import load
-from pandaeval_collector.analysis.rules.grounding import evidence
+from pandaeval_collector.analysis.rules.grounding import evidence, follows, values
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.hostile_traces import SPANS
@@ -31,6 +31,8 @@ def evaluator() -> Evaluator:
 def cpu(name: str, size: int) -> float:
     spans = SPANS[name](size)()
     evidence._kept = evidence._Kept()  # as if no other trace had held these contents
+    values._short.cache_clear()
+    follows._by_one_step.cache_clear()
     begun = time.thread_time()
     trace = trace_of(spans, "d", Closing())
     texts = evaluator().embed([trace])

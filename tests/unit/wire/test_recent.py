@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_otel.base import _json
-from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._values import KEPT, MAX_CHARS, GrowingList, Recent
+from pandaeval_otel.base.recent import KEPT, MAX_CHARS, GrowingList, Recent
+from pandaeval_otel.dialects._messages import _read, read_messages
 
 _NUMBERS = st.sampled_from([1, 1.0, True])
 _PARTS = st.one_of(
@@ -27,6 +27,12 @@ _ITEMS = st.one_of(
     ),
     _PARTS,  # loose parts are gathered in one message, wherever they stand
     st.just({"role": "user", "content": "in another form"}),
+    st.builds(
+        lambda text: {"role": "user", "content": json.dumps([{"type": "text", "text": text}])}, st.text(max_size=9)
+    ),
+    st.just({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "t"}}]}),
+    st.just({"role": "tool", "tool_call_id": "c", "content": '{"quoted": "\\"[]\\""}'}),
+    st.sampled_from([7, "text", None, ["user", "a pair"]]),
 )
 
 
@@ -92,6 +98,19 @@ class TestGrown:
         grown = before + more
         # repr tells 1, 1.0 and True apart
         assert repr(read_messages(json.dumps(grown), "user")) == repr(read_messages(grown, "user"))
+
+    @given(st.lists(_ITEMS, min_size=1, max_size=5), st.lists(_ITEMS, max_size=3), st.data())
+    def test_a_history_that_changed_or_was_cut_reads_as_if_it_were_new(
+        self, before: list[Any], more: list[Any], data: st.DataObject
+    ) -> None:
+        """The text of a grown conversation with one place exchanged, cut short, or encoded once more."""
+        first, grown = json.dumps(before), json.dumps(before + more)
+        place = data.draw(st.integers(0, len(grown)))
+        sign = data.draw(st.sampled_from(["", "x", '"', "]", "[", "\\", ",", " "]))
+        for text in (grown[:place] + sign + grown[place + 1 :], grown[:place], json.dumps(grown)):
+            for role in ("user", "assistant"):
+                read_messages(first, role)
+                assert repr(read_messages(text, role)) == repr(_read(text, role))
 
     @pytest.mark.parametrize("end", [",]", ', {"role": "user", "parts": [{"type": "text", "con', ", 7]"])
     def test_what_follows_may_be_no_message(self, end: str) -> None:

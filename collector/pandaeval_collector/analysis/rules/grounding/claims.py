@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -220,7 +220,7 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
                 continue
             for value in scan(text):
                 if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
-                    value.kind, value.keys = "identifier", (text, *value.keys)
+                    value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
                     results = leaves(call.result) if call.has_result and not failed(call) else ()

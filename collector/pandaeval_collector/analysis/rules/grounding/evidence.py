@@ -7,11 +7,8 @@ agent said itself earlier is kept apart: it counts only as far as it was grounde
 
 from __future__ import annotations
 
-import hashlib
 import re
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,6 +86,7 @@ class Group:
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
     ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``steps``: about how many calculations its ``groups`` ask for;
     ``objects``: the fields of JSON objects by their path of keys, and the texts among them, which may be names."""
 
     def __init__(self, value: Any) -> None:
@@ -104,6 +102,7 @@ class Content:
         self._any(value, "", _DEPTH)
         self.text = "\n".join(self._texts)
         self.numbers = sorted(self.units)
+        self.steps = 1 + sum(len(group.worth) for group in self.groups)
 
     @cached_property
     def squeezed(self) -> str:
@@ -250,28 +249,22 @@ def is_small(number: float) -> bool:
 
 
 class _Kept:
-    """Contents that were read, by hash, the least recently used first."""
+    """Contents that were read, by their text: those that were asked for last. Safe on any thread."""
 
     def __init__(self) -> None:
-        self._contents: OrderedDict[bytes, Content] = OrderedDict()
+        self._new: dict[str, Content] = {}
+        self._old: dict[str, Content] = {}
         self._values = 0
-        self._lock = threading.Lock()
 
     def read(self, raw: str, value: Any) -> Content:
         """Returns what a text or JSON value holds, ``raw`` as text; one that was read lately is not read again."""
-        key = hashlib.blake2b(raw.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        with self._lock:
-            content = self._contents.get(key)
-            if content is not None:
-                self._contents.move_to_end(key)
-                return content
-        content = Content(value)
-        with self._lock:
-            if key not in self._contents:
-                self._contents[key] = content
-                self._values += content.size
-            while self._values > _MOST_KEPT and len(self._contents) > 1:
-                self._values -= self._contents.popitem(last=False)[1].size
+        content = self._new.get(raw)
+        if content is None:
+            content = self._old.get(raw) or Content(value)
+            if self._values > _MOST_KEPT // 2:
+                self._old, self._new, self._values = self._new, {}, 0
+            self._new[raw] = content
+            self._values += content.size
         return content
 
 

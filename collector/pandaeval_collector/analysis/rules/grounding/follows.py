@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate, chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
@@ -92,7 +92,11 @@ class Follows:
         for number in value.keys:
             if not isinstance(number, float) or not number:
                 continue
-            if any(_by_one_step(number, value, group) for group in chain(self._groups(at), [beside])):
+            tolerance = (_CENT if value.kind == "amount" or value.step >= 1 else value.step / 2) + _CLOSE
+            if any(
+                _by_one_step(number, value.kind, tolerance, group.worth, group.counts)
+                for group in chain(self._groups(at), [beside])
+            ):
                 return True
             if value.kind != "amount":
                 continue
@@ -126,7 +130,7 @@ class Follows:
 
     def _groups(self, at: int) -> Iterator[Group]:
         for content in self._had.by(at):
-            self._left -= 1 + sum(len(group.worth) for group in content.groups)
+            self._left -= content.steps
             if self._left <= 0:
                 return
             yield from content.groups
@@ -233,30 +237,32 @@ def _ordinals(days: Iterable[float], years: Iterable[int]) -> list[int]:
     return [day for day in map(ordinal, full) if day is not None]
 
 
-def _by_one_step(number: float, value: Value, group: Group) -> bool:
+@lru_cache(maxsize=8192)  # a session's traces ask again about the same values and results
+def _by_one_step(
+    number: float, kind: str, tolerance: float, amounts: frozenset[float], counts: frozenset[float]
+) -> bool:
     """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
     multiplied by counts."""
-    tolerance = (_CENT if value.kind == "amount" or value.step >= 1 else value.step / 2) + _CLOSE
-    worth = sorted(group.worth if value.kind == "amount" else group.worth | group.counts)
-    if len(worth) < 2 and not group.counts:
+    worth = sorted(amounts if kind == "amount" else amounts | counts)
+    if len(worth) < 2 and not counts:
         return False
     if abs(sum(worth) - number) <= tolerance:
         return True
     for each in worth:
         if (number - each != each and _has(worth, number - each, tolerance)) or _has(worth, number + each, tolerance):
             return True
-        if value.kind == "percentage" and any(
+        if kind == "percentage" and any(
             _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
         ):
             return True
         if (
-            value.kind == "amount"
+            kind == "amount"
             and len(worth) <= 8
             and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
         ):
             return True
-    for count in group.counts:
+    for count in counts:
         if count in (0.0, 1.0):
             continue
         before = number / (1 - count / 100) if count < 100 else 0.0

@@ -130,11 +130,6 @@ def looked(trace: Trace) -> bool:
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
-def states_values(trace: Trace) -> bool:
-    """Returns whether the trace states any specific value."""
-    return any(claims(trace))
-
-
 def first_said(trace: Trace, claim: Claim) -> str:
     """Returns the id of the span of the model call that first says a value, else of the one that states it."""
     for span in trace.spans:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
@@ -298,8 +300,13 @@ _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
 
-def scan(text: str) -> list[Value]:
-    """Returns the values of a folded text in order; single digits are among the numbers."""
+def scan(text: str) -> Sequence[Value]:
+    """Returns the values of a folded text in order; single digits are among the numbers. Nobody may change them: the
+    readings of short texts are kept, as a session's answers and arguments are asked about with each of its traces."""
+    return _short(text) if len(text) <= _SHORT else _scan(text)
+
+
+def _scan(text: str) -> Sequence[Value]:
     found: list[Value] = []
     if "@" in text or "://" in text or "www." in text:
         for address in _ADDRESSES.finditer(text):
@@ -321,6 +328,11 @@ def scan(text: str) -> list[Value]:
             done = max(run.end(), at + 1) if run is not None else at + 1
         digit = _FIRST_DIGIT.search(text, done)
     return sorted(found, key=lambda value: value.start)
+
+
+_SHORT = 1_000
+"""Most characters of a text whose reading is kept."""
+_short = lru_cache(maxsize=1024)(_scan)
 
 
 def _end_of_mark(text: str, done: int, at: int) -> int:

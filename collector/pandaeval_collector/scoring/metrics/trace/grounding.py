@@ -29,14 +29,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
-from pandaeval_collector.analysis.rules.grounding.grounding import (
-    Grounding,
-    Loose,
-    first_said,
-    grounding,
-    looked,
-    states_values,
-)
+from pandaeval_collector.analysis.rules.grounding.claims import claims
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, first_said, grounding, looked
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionReads, TraceContext
 from pandaeval_otel.model import Trace
@@ -78,7 +72,7 @@ def _unsettled(trace: Trace, finding: Finding | None) -> bool:
     """Returns whether earlier traces of the session may change the finding: a value was not found, there was nothing to
     look in, or the run called nothing."""
     if finding is None:
-        return states_values(trace)
+        return any(claims(trace))
     if isinstance(finding, Unscored):
         return finding.why is Why.INSUFFICIENT_EVIDENCE
     if not isinstance(finding, Score):
