@@ -131,7 +131,7 @@ class Votes:
             fence = f"vote {number}"
             desk = self._desk.remembering(Apart(self._desk.memory, fence))
             others.append(anew(desk, judge.pack, question.model, fence, question.guidance))
-        name = question.metric.name
+        name = question.metric.asks
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)

@@ -104,7 +104,8 @@ class Pack:
     the nonce; ``cut``: what was left out, in words; ``truncated``: the titles of parts that were shortened; ``tokens``:
     an estimate within the budget; ``last_said``: the agent's last words before the run, neutral; ``outset``: how many
     characters of ``text`` describe the time before the agent acted; ``suspected``: words of the record speak to a judge
-    (see :func:`suspected`)."""
+    (see :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, ``None``
+    where that does not matter."""
 
     text: str
     nonce: str
@@ -115,6 +116,7 @@ class Pack:
     outset: int = 0
     truncated: tuple[str, ...] = ()
     suspected: bool = False
+    captured: frozenset[str] | None = None
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -144,6 +146,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
             cut = (*cut, "the beginning of the conversation before this run was left out")
     if limit == 0:
         shown, cut = _squeezed(shown, budget, fence), (*cut[1:], "some of the record was left out")
+    parts = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
     text = _render(shown, fence)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     until = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
@@ -162,6 +165,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
             if not _is_whole(each, complete)
         ),
         suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
+        captured=frozenset(name for name, held in parts.items() if held),
     )
 
 

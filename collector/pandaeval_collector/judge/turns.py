@@ -189,8 +189,8 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         spans=tuple(spans),
         input=traces[0].input,
         turns=tuple(
-            # With its trace's start where it has none of its own, so that calls can be assigned to it.
-            turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+            # With its trace's start and root where it has none of its own, so that calls and spans can be assigned.
+            replace(turn, start_ns=turn.start_ns or trace.start_ns, span_id=turn.span_id or trace.root_span_id)
             for trace in traces
             for turn in trace.turns
         ),

@@ -30,7 +30,7 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     shown = run()
     for metric in registry((GRADERS,)).values():
         if metric.kind == "llm":
-            assert f": {metric.name}, version {metric.version} ===" in shown
+            assert f": {metric.asks}, version {metric.rubrics[-1].version} ===" in shown
     assert ": task, version" in shown, "extractions are prompts too"
     assert SYSTEM.splitlines()[0] in shown
 
@@ -103,3 +103,10 @@ def test_guidelines_that_are_adopted_are_part_of_the_question(tmp_path: Path) ->
     assert "- Heed hedges." in shown
     assert "Heed tone." not in shown
     assert "Heed hedges." not in run("plan_quality", "--config", str(config))
+
+
+def test_a_session_s_question_is_filled_with_all_of_its_traces() -> None:
+    shown = run("session.correctness", "--trace", str(CAPTURE.with_name("good_session.otlp.jsonl")))
+    assert ": conversation, version" in shown
+    assert "calls: 5\nturns: 4" in shown
+    assert "[with" not in shown.partition("# Question")[2].partition("Answer with one")[0], "nothing but what applies"

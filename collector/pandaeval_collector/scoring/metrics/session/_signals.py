@@ -62,7 +62,8 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
-    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled."""
+    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled; its
+    correctness where a judge was asked for it, unless all of our own are switched off."""
     found = {
         kind: signal.value
         for kind in KINDS
@@ -81,6 +82,9 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
     loop = trace.signals.get("tool_loop")
     if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
         found["tool_loop"] = loop.value
+    right = trace.signals.get("correctness")
+    if "correctness" in context.extra_signals and right is not None and right.value is not None and right.value < 1.0:
+        found["correctness"] = right.value
     grounding = trace.signals.get("grounding")
     if "grounding" in context.extra_signals and grounding is not None and grounding.value is not None:
         found["grounding"] = grounding.value  # only a failed one has a value here
