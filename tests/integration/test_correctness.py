@@ -52,7 +52,7 @@ def evaluated(script: Script, monkeypatch: pytest.MonkeyPatch, metrics: str, *fi
 
 def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script()
-    results = evaluated(script, monkeypatch, "correctness,goal_completion,user_friction", SESSION, ALONE)
+    results = evaluated(script, monkeypatch, "correctness,goal_completion,user_friction,blame", SESSION, ALONE)
     assert Counter(script.asked) == {"conversation": 2, "correctness": 1}, "one, which was repaired"
     by_name = {f"{each['level']}.{each['metric']}": each for each in results}
     assert {name: each["score"] for name, each in by_name.items()} == {
@@ -60,11 +60,15 @@ def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: p
         "session.goal_completion": 1.0,
         "session.user_friction": 1.0,
         "trace.correctness": 0.9,
+        "trace.blame": 1.0,
     }
     wrong = by_name["session.correctness"]
     assert (wrong["label"], wrong["success"]) == ("wrong_thing", False)
     assert wrong["metadata"]["things"] == [LATE]
-    assert len(wrong["span_ids"]) == 1
+    step, named = by_name["trace.blame"]["metadata"]["step"], wrong["metadata"]["blame"]
+    assert (step["tool"], step["reasons"]) == ("renew_loan", ["correctness names it"])
+    assert (by_name["trace.blame"]["trace_id"], step["span_id"]) == (named["trace_id"], named["span_id"])
+    assert wrong["span_ids"] == [step["span_id"]]
     assert (
         by_name["session.goal_completion"]["metadata"]["judge"]["calls"] == 0
         or wrong["metadata"]["judge"]["calls"] == 0

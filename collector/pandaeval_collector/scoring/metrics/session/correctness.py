@@ -212,25 +212,29 @@ def not_shown(conversation: Conversation) -> dict[str, int]:
     return {"traces_not_shown": conversation.missing} if conversation.missing else {}
 
 
-def finding_of(verdict: Correctness, trace: Trace, more: Mapping[str, Any]) -> Score | Unscored:
-    """Makes the finding of a verdict on ``trace``, which may be a whole conversation; its metadata hold the parts, and
-    ``more``."""
+def finding_of(verdict: Correctness, conversation: Conversation) -> Score | Unscored:
+    """Makes the finding of a verdict; its metadata hold the parts, and the step to ``blame``."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
-    metadata = {**parts, **more, "turns": len(trace.turns)}
+    metadata = {**parts, "turns": len(conversation.trace.turns), **not_shown(conversation)}
     if verdict.correct is None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}", metadata)
-    sure, wrong = verdict.sure / 100.0, verdict.first_wrong_step
-    value = max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT)
-    named = () if wrong is None else (span_of(trace, wrong),)
-    return Score(value, verdict.reason, metadata, label=failure_of(verdict), span_ids=named)
+    sure = verdict.sure / 100.0
+    found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), verdict.reason, metadata)
+    found.label = failure_of(verdict)
+    if verdict.first_wrong_step is not None:
+        metadata["blame"] = step = _blamed(conversation, verdict.first_wrong_step)
+        found.span_ids = (step["span_id"],)
+    return found
 
 
-def span_of(trace: Trace, step: str) -> str:
-    """Returns the id of the span of a named step: the call's, or the one that gave a turn's answer."""
-    kind, _, number = step.partition(" ")
-    if kind == "call":
-        return trace.tool_calls[int(number) - 1].span_id
-    return (trace.turns[int(number) - 1].span_id if trace.turns else "") or trace.root_span_id
+def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
+    """Returns which span a named step is: the call's, or the one that gave a turn's answer."""
+    trace, (kind, _, number) = conversation.trace, named.partition(" ")
+    call = trace.tool_calls[int(number) - 1] if kind == "call" else None
+    turn = trace.turns[int(number) - 1] if call is None and trace.turns else None
+    span_id = call.span_id if call is not None else (turn.span_id if turn is not None else "") or trace.root_span_id
+    owner = conversation.owners.get(span_id, trace.trace_id)
+    return {"step": named, "trace_id": owner, "span_id": span_id, "tool": None if call is None else call.name}
 
 
 def before_asking(session: SessionView, context: SessionContext) -> Finding | None:
@@ -241,7 +245,7 @@ def before_asking(session: SessionView, context: SessionContext) -> Finding | No
 async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
     if not told(conversation.trace):
         return NOTHING_TOLD
-    return finding_of(await ask_whole(conversation, judge), conversation.trace, not_shown(conversation))
+    return finding_of(await ask_whole(conversation, judge), conversation)
 
 
 METRIC = Metric(

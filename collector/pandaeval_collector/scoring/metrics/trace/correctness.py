@@ -24,8 +24,8 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    facts = stated(conversation([trace], trace.digest))
-    return finding_of(await judge.ask(RUBRIC, {**facts, **numbers(trace)}), trace, {})
+    whole = conversation([trace], trace.digest)
+    return finding_of(await judge.ask(RUBRIC, {**stated(whole), **numbers(trace)}), whole)
 
 
 METRIC = Metric(
