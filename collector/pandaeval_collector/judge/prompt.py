@@ -17,6 +17,7 @@ from typing import Any
 from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.schemas import field
 
 ChatMessage = dict[str, str]
 
@@ -96,7 +97,8 @@ def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
         lines = lines.replace(pack.nonce, "[…]")
         parts.append(f"Taken from the record, data as well:\n<<{pack.nonce}>>\n{lines}\n<</{pack.nonce}>>")
     parts.append(_REMINDER)
-    fields = "\n".join(_field(name, each, shape(rubric)) for name, each in shape(rubric)["properties"].items())
+    whole = shape(rubric)
+    fields = "\n".join(field(f'"{name}"', each, whole) for name, each in whole["properties"].items())
     parts.append(f"Answer with one JSON object of exactly these fields:\n{fields}")
     parts.append(f'Set "echo" to {echo_code(pack, rubric)}.')
     return "\n\n".join(parts)
@@ -126,42 +128,6 @@ def _tighten(schema: dict[str, Any]) -> None:
     for part in (*inside, *schema.get("anyOf", ())):
         if isinstance(part, dict):
             _tighten(part)
-
-
-def _field(name: str, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str:
-    about = schema.get("description", "")
-    return f'"{name}": {_kind(schema, whole)}' + (f". {about}" if about else "")
-
-
-def _kind(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str:
-    """Describes the values of a field in a few words: a schema takes three times as many tokens, and small models copy
-    it. Returns the schema itself where there are no words for it."""
-    match schema:
-        case {"$ref": str(name)}:
-            return _kind(whole["$defs"][name.rpartition("/")[2]], whole)
-        case {"anyOf": list(kinds)}:
-            return " or ".join(_kind(each, whole) for each in kinds)
-        case {"enum": list(values)}:
-            return " or ".join(json.dumps(each, ensure_ascii=False) for each in values)
-        case {"type": "boolean"}:
-            return "true or false"
-        case {"type": "null"}:
-            return "null"
-        case {"type": "number" | "integer", "minimum": least, "maximum": most}:
-            return f"a number from {least} to {most}"
-        case {"type": "integer"}:
-            return "a whole number"
-        case {"type": "number"}:
-            return "a number"
-        case {"type": "string"}:
-            return f"text, at most {schema['maxLength']} characters" if "maxLength" in schema else "text"
-        case {"type": "array", "items": items}:
-            most = f", at most {schema['maxItems']}" if "maxItems" in schema else ""
-            return f"a list{most}, each {_kind(items, whole)}"
-        case {"properties": properties}:
-            inside = "; ".join(_field(name, each, whole) for name, each in properties.items())
-            return f"an object ({inside})"
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def response_format(rubric: Rubric[Any]) -> dict[str, Any]:

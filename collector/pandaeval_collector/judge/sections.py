@@ -4,16 +4,15 @@ code counted of it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
-from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
+from pandaeval_collector.judge.neutral import elided, one_line, tokens
+from pandaeval_collector.judge.schemas import signature
 from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
@@ -234,10 +233,7 @@ def _step(
 _NOTHING = OwnWords("(nothing was captured)")
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 EARLIER = "earlier messages and results left out"
-_LONGEST = 400
 _DEEPEST_CALL = 64
-_DEEPEST = 6
-"""Schemas within schemas that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,34 +314,3 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
 def _turn(trace: Trace, number: int) -> str:
     """Returns the number of a turn as a prefix, ``""`` in a trace with only one turn."""
     return f"turn {number}: " if len(trace.turns) > 1 else ""
-
-
-def signature(schema: Any, most: int = _LONGEST) -> str:
-    """Describes the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
-    and on one line, as names and values are the trace's words."""
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping) or not properties:
-        return ""
-    required = schema.get("required")
-    wanted = frozenset(map(str, required)) if isinstance(required, list) else frozenset()
-    shown = [f"{name}: {_kind(each)}{'' if str(name) in wanted else ', optional'}" for name, each in properties.items()]
-    return elided(one_line(neutral(f"({'; '.join(shown)})")), most)
-
-
-def _kind(schema: Any, depth: int = 0) -> str:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return "anything"
-    match schema:
-        case {"enum": list(values)} if values:
-            return " or ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
-        case {"anyOf": list(kinds)} | {"oneOf": list(kinds)}:
-            return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in kinds))
-        case {"type": "array", "items": items}:
-            return f"list of {_kind(items, depth + 1)}"
-        case {"properties": Mapping() as inside} if inside:
-            return f"object ({'; '.join(f'{name}: {_kind(each, depth + 1)}' for name, each in inside.items())})"
-        case {"type": list(names)}:
-            return " or ".join(map(str, names))
-        case {"type": str(name)}:
-            return name if "format" not in schema else f"{name} ({schema['format']})"
-    return "anything"

@@ -80,7 +80,6 @@ class TestName:
         assert shown(result("agent_reliability", finding, agent="helper", **of)).name == name
         assert shown(result("agent_reliability", finding, agent="", **of)).name == name.removesuffix(" helper")
 
-
     @pytest.mark.parametrize(
         ("metric", "metadata"),
         [("goal_completion", {}), ("user_friction", {}), ("agent_reliability", {"band": "high_risk"})],
