@@ -67,7 +67,7 @@ def messages(
 ) -> list[ChatMessage]:
     """Returns a call's messages. ``given``: facts from code or an earlier extraction, by name; fenced like the
     record."""
-    record = pack.text if rubric.sees == "run" else pack.text[: pack.outset].rstrip()
+    record = pack.outset if rubric.sees == "outset" and pack.outset else pack.text
     return [
         {"role": "system", "content": system(language)},
         {"role": "user", "content": record + "".join(f"\n\n(Cut by us: {each}.)" for each in pack.cut)},

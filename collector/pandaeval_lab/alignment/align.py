@@ -227,7 +227,7 @@ def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
     lines = "\n".join(f"{number}. {_line(*each)}" for number, each in enumerate(errors[:_MOST_SHOWN], 1))
     text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
     digest = hashlib.blake2b(lines.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
+    return Pack(text, fence, digest, tokens(text), ())
 
 
 def _line(run: LabelledRun, judged: JudgedUnit) -> str:

@@ -148,13 +148,13 @@ def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: s
 
 def _packed(trace: Trace | None) -> Pack:
     if trace is None:
-        return Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
+        return Pack(_RECORD, "CODE", "", 0, ())
     return pack(trace, secrets.token_bytes(16))
 
 
 def of_failures(language: str) -> Mapping[str, str]:
     """Returns the questions by which failures are grouped, word for word under their headings, by name."""
-    packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
+    packed = Pack(_FAILURES, "CODE", "", 0, ())
     asked: tuple[tuple[Rubric[Any], str], ...] = (
         (grouping.RUBRIC, "number of failures"),
         (same_cause.RUBRIC, "number of groups"),

@@ -45,7 +45,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 def test_the_question_that_turns_share_by_default_is_shown(tmp_path: Path) -> None:
     parts = tuple(each.part for each in registry((GRADERS,)).values() if each.part is not None)
-    ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric_of(parts))
+    ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
     shown = run("turn")
     assert all(message["content"] in shown for message in ours)
     assert shown.strip() in run()
@@ -68,7 +68,7 @@ def test_all_that_is_sent_is_shown() -> None:
     shown = run()
     for metric in registry((GRADERS,)).values():
         for rubric in metric.rubrics:
-            ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric)
+            ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric)
             assert all(message["content"] in shown for message in ours), rubric.name
             assert json.dumps(response_format(rubric), ensure_ascii=False, indent=1) in shown, rubric.name
     assert repair("(what is wrong with the reply)")["content"] in shown

@@ -53,7 +53,7 @@ async def test_one_call_answers_all_three() -> None:
     assert caller.asked == ["conversation"]
     assert [each.value for each in findings if isinstance(each, Score)] == [0.9, 1.0, 1.0]
     shown = caller.messages[0][1]["content"]
-    assert all(each in shown for each in ("Where is my parcel now?", "call 4: search")), "all of it is shown"
+    assert all(each in shown for each in ("Where is my parcel now?", "calls 3 to 4: as call 2")), "all of it is shown"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,13 @@ async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: 
     assert rule in question
     assert "[with" not in question
     assert sum(each in question for each in ("instructions forbid is", "No instructions were")) == 1
+
+
+@pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
+async def test_nothing_is_said_where_less_than_half_could_be_shown(metric: Any) -> None:
+    findings, caller = await _asked([metric], replace(WHOLE, missing=3))
+    assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE]
+    assert not caller.asked
 
 
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])

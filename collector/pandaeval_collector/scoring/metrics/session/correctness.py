@@ -25,6 +25,8 @@ from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionVi
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 from pandaeval_otel.model import Trace
 
+ENOUGH = 0.5
+"""The share of a conversation that has to be shown."""
 NOT_CORRECT, CORRECT = 0.49, 0.51
 """The most that a conversation scores that was not handled correctly, and the least for one that was."""
 
@@ -197,8 +199,14 @@ WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_t
 """The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
 
 
-async def ask_whole(conversation: Conversation, judge: Judge) -> Whole:
-    """Returns what the judge says of a conversation; asked once, whichever metrics want to know."""
+async def ask_whole(conversation: Conversation, judge: Judge) -> Whole | Unscored:
+    """Returns what the judge says of a conversation, asked once, whichever metrics want to know; or why nobody can tell."""
+    if not told(conversation.trace):
+        return NOTHING_TOLD
+    shown = judge.pack.shown * (conversation.traces / (conversation.traces + conversation.missing))
+    if shown < ENOUGH:
+        reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, not_shown(conversation))
     return await judge.ask(WHOLE, {**stated(conversation), **numbers(conversation.trace)})
 
 
@@ -243,9 +251,8 @@ def before_asking(session: SessionView, context: SessionContext) -> Finding | No
 
 
 async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
-    if not told(conversation.trace):
-        return NOTHING_TOLD
-    return finding_of(await ask_whole(conversation, judge), conversation)
+    found = await ask_whole(conversation, judge)
+    return found if isinstance(found, Unscored) else finding_of(found, conversation)
 
 
 METRIC = Metric(

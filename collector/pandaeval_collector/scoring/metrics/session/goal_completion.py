@@ -11,18 +11,18 @@ Source: Agentest, evaluation metrics, *Goal Completion*.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import Conversation
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.session.correctness import WHOLE, ask_whole, before_asking, not_shown
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 
 
 async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
-    if not told(conversation.trace):
-        return NOTHING_TOLD
     found = await ask_whole(conversation, judge)
+    if isinstance(found, Unscored):
+        return found
     if found.goal_completed is None:
         return undetermined(found.reason)
     goal = conversation.goal or "; ".join(each.thing for each in found.things)

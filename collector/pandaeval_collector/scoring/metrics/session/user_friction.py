@@ -10,20 +10,19 @@ Source: ours.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import Conversation
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.session.correctness import WHOLE, ask_whole, before_asking, not_shown
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 
 SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}
 
 
 async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
-    if not told(conversation.trace):
-        return NOTHING_TOLD
     found = await ask_whole(conversation, judge)
+    if isinstance(found, Unscored):
+        return found
     signs = [each.model_dump() for each in found.friction_signs]
     reason = ", ".join(f"turn {each.turn}: {each.sign}" for each in found.friction_signs)
     metadata = {"friction": found.friction, "signs": signs, **not_shown(conversation)}
@@ -43,5 +42,5 @@ METRIC = Metric(
     ask=_ask,
     rubrics=(WHOLE,),
     settings={"scores": SCORES},
-    unscored=(Why.NO_CONTENT,),
+    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )
