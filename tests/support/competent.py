@@ -94,7 +94,7 @@ _JUDGES = {
     "task_completion": task_completion,
     "tool_correctness": tool_correctness,
     "argument_correctness": argument_correctness,
-    "task": lambda record: {"task": record.of("WHAT THE USER ASKED")[:800]},
+    "task": lambda record: {"task": record.asked[:800]},
     "plan": lambda record: {"plan": [], "revisions": []},
     "confidence": lambda record: {**_NO_OPINION, "confidence": None},
 }

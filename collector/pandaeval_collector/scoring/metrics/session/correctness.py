@@ -37,7 +37,7 @@ def _named(step: Any) -> Any:
     return f"call {text}" if isinstance(text, str) and text.isdigit() else text
 
 
-Step = Annotated[str, BeforeValidator(_named), Field(pattern=r"^(call|turn) [1-9][0-9]{0,5}$")]
+Step = Annotated[str, Field(pattern=r"^(call|turn) [1-9][0-9]{0,5}$"), BeforeValidator(_named)]
 """``call 7``, or ``turn 2`` for the agent's answer in it."""
 _Words = Annotated[str, Field(max_length=300)]
 
@@ -200,7 +200,7 @@ WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_t
 
 
 async def ask_whole(conversation: Conversation, judge: Judge) -> Whole | Unscored:
-    """Returns what the judge says of a conversation, asked once, whichever metrics want to know; or why nobody can tell."""
+    """Returns what the judge says of a conversation, asked once for all metrics, or why it cannot be asked."""
     if not told(conversation.trace):
         return NOTHING_TOLD
     shown = judge.pack.shown * (conversation.traces / (conversation.traces + conversation.missing))
