@@ -177,14 +177,13 @@ class TestTaskCompletion:
         for name in ("task_completion", "step_efficiency"):
             assert await unscored(name, trace(answer=answer)) == (Why.NO_CONTENT, [])
 
-    async def test_the_task_and_the_outcome_are_given_with_the_question(self) -> None:
+    async def test_the_task_is_given_with_the_question_and_the_outcome_stands_in_the_record(self) -> None:
         judge = ScriptedJudge()
         found = await judge.finding(of("task_completion"), RUN)
         assert judge.caller.asked == ["task_completion"]
         [question] = judge.caller.questions
         assert 'task: "Where is my parcel?"' in question
-        assert 'results: ["search: ok"]' in question
-        assert 'answer: "It left the depot."' in question
+        assert "It left the depot." not in question, "nothing is told twice"
         assert found is not None
         assert found.metadata["outcome"] == "search: ok. The agent answered: It left the depot."
 
@@ -199,15 +198,6 @@ class TestTaskCompletion:
             "retrieve found: Parcels: 9 EUR. The run ended with an error: boom. "
             "The agent answered: It left the depot."
         )
-
-    async def test_of_many_long_results_and_a_long_answer_a_question_quotes_little(self) -> None:
-        judge, talk = ScriptedJudge(), "word " * 4000
-        few, many = trace(), trace(answer=talk, output=talk, calls=[call(n, result=talk) for n in range(1, 101)])
-        for subject in (few, many):
-            await judge.finding(of("task_completion"), subject)
-        short, long = judge.caller.questions
-        assert '"(80 more)"' in long
-        assert len(long) < len(short) + 4500
 
     async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(self) -> None:
         key = "sk-proj-" + "a1B2" * 12
