@@ -22,6 +22,7 @@ from pandaeval_collector.judge.prompt import messages, repair, response_format, 
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
 from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
@@ -191,26 +192,4 @@ class _Asked(Judge):
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         self.given[rubric.name] = given or {}
         whole = shape(rubric)
-        return rubric.verdict.model_validate_json(json.dumps(_example(whole, whole)))
-
-
-def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
-    """Returns the smallest value that fits a JSON schema; ``whole`` holds its definitions."""
-    match schema:
-        case {"$ref": str(name)}:
-            return _example(whole["$defs"][name.rpartition("/")[2]], whole)
-        case {"anyOf": [first, *_]}:
-            return _example(first, whole)
-        case {"enum": [first, *_]} | {"const": first}:
-            return first
-        case {"pattern": _}:
-            return "00000000"
-        case {"type": "string"}:
-            return TOLD
-        case {"type": "array", "items": items}:
-            return [_example(items, whole)]
-        case {"properties": properties}:
-            return {name: _example(each, whole) for name, each in properties.items()}
-        case {"type": "number" | "integer"}:
-            return 1
-    return False
+        return rubric.verdict.model_validate_json(json.dumps(made_up(whole, whole, text=TOLD)))

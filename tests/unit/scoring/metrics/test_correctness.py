@@ -93,8 +93,8 @@ async def test_the_first_wrong_step_leads_to_its_span() -> None:
 @pytest.mark.parametrize(
     ("reply", "wrong"),
     [
-        ({"things": [{**LOST, "became": "done", "shown_by": "call 5"}]}, "things: there is no call 5"),
-        ({**WRONG, "first_wrong_step": "turn 3"}, "first_wrong_step: there is no turn 3"),
+        ({"things": [{**LOST, "became": "done", "shown_by": "call 5"}]}, "there is no call 5"),
+        ({**WRONG, "first_wrong_step": "turn 3"}, "there is no turn 3"),
         ({"friction": "some", "friction_signs": [{"turn": 9, "sign": "complains"}]}, "there is no turn 9"),
         ({"things": [{**LOST, "became": "done", "shown_by": None}]}, "is the step that did it"),
         ({"things": [LOST]}, "name a wrong thing"),

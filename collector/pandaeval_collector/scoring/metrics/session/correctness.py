@@ -12,7 +12,8 @@ Source: ours, measured on conversations that people and checkers judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -21,7 +22,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import Conversation, stated
-from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 from pandaeval_otel.model import Trace
 
@@ -134,21 +135,16 @@ def failure_of(verdict: Correctness) -> str | None:
     return next((label for label, there in faults.items() if there), None)
 
 
-def _steps(verdict: Correctness) -> Iterator[tuple[str, str | None]]:
-    yield from (("things", each.shown_by) for each in verdict.things)
-    yield from (("broken_rules", each.step) for each in verdict.broken_rules)
-    yield from (("misstatements", each.step) for each in verdict.misstatements)
-    yield "first_wrong_step", verdict.first_wrong_step
-    if isinstance(verdict, Whole):
-        yield from (("friction_signs", f"turn {each.turn}") for each in verdict.friction_signs)
-
-
 def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
     """Returns which named step does not exist, or which parts do not fit together."""
-    for part, step in _steps(verdict):
-        kind, _, number = (step or "call 0").partition(" ")
+    whole = verdict if isinstance(verdict, Whole) else None
+    steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
+    steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
+    steps += [f"turn {each.turn}" for each in (whole.friction_signs if whole else ())]
+    for step in filter(None, steps):
+        kind, _, number = step.partition(" ")
         if int(number) > given[f"{kind}s"]:
-            return f"{part}: there is no {step}"
+            return f"there is no {step}"
     if any(each.became in ("done", "wrong") and each.shown_by is None for each in verdict.things):
         return 'things: "shown_by" of what was done is the step that did it'
     fault = failure_of(verdict)
@@ -158,7 +154,7 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
         return "correct: it is false, and no part before it says what was wrong"
     if verdict.correct and verdict.first_wrong_step is not None:
         return "first_wrong_step: it has to be null where the agent did right"
-    if isinstance(verdict, Whole) and (verdict.friction == "none") is not (not verdict.friction_signs):
+    if whole and (whole.friction == "none") is bool(whole.friction_signs):
         return "friction_signs: they are empty exactly if friction is none"
     return None
 
@@ -199,31 +195,15 @@ WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_t
 """The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
 
 
-async def ask_whole(conversation: Conversation, judge: Judge) -> Whole | Unscored:
-    """Returns what the judge says of a conversation, asked once for all metrics, or why it cannot be asked."""
-    if not told(conversation.trace):
-        return NOTHING_TOLD
-    shown = judge.pack.shown * (conversation.traces / (conversation.traces + conversation.missing))
-    if shown < ENOUGH:
-        reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, not_shown(conversation))
-    return await judge.ask(WHOLE, {**stated(conversation), **numbers(conversation.trace)})
-
-
 def numbers(trace: Trace) -> dict[str, int]:
     """Returns how many calls and turns there are, so that a reply can be held against them."""
     return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
 
 
-def not_shown(conversation: Conversation) -> dict[str, int]:
-    """Returns, for metadata, how many traces the judge was not shown."""
-    return {"traces_not_shown": conversation.missing} if conversation.missing else {}
-
-
 def finding_of(verdict: Correctness, conversation: Conversation) -> Score | Unscored:
     """Makes the finding of a verdict; its metadata hold the parts, and the step to ``blame``."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
-    metadata = {**parts, "turns": len(conversation.trace.turns), **not_shown(conversation)}
+    metadata = {**parts, "turns": len(conversation.trace.turns)}
     if verdict.correct is None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}", metadata)
     sure = verdict.sure / 100.0
@@ -245,26 +225,37 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
     return {"step": named, "trace_id": owner, "span_id": span_id, "tool": None if call is None else call.name}
 
 
-def before_asking(session: SessionView, context: SessionContext) -> Finding | None:
-    """Returns the finding for a session without traces; ``None`` where a judge has to be asked."""
-    return None if session.traces else NOTHING_TOLD
+def of_conversation(
+    name: str, version: str, question: str, about: str | None, score: Callable[[Whole, Conversation], Score | Unscored]
+) -> Metric[Any, Any]:
+    """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once."""
+
+    async def ask(conversation: Conversation, judge: Judge) -> Finding | None:
+        trace, missing = conversation.trace, conversation.missing
+        hidden = {"traces_not_shown": missing} if missing else {}
+        shown = judge.pack.shown * conversation.traces / (conversation.traces + missing)
+        if not told(trace):
+            return NOTHING_TOLD
+        if shown < ENOUGH:
+            reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
+            return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
+        found = score(await judge.ask(WHOLE, {**stated(conversation), **numbers(trace)}), conversation)
+        return replace(found, metadata={**found.metadata, **hidden})
+
+    return Metric(
+        level="session",
+        name=name,
+        kind="llm",
+        version=version,
+        threshold=0.5,
+        question=question,
+        needs="session id; what was said and called; a judge",
+        evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
+        ask=ask,
+        rubrics=(WHOLE,),
+        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+        about=(about or "").strip(),
+    )
 
 
-async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
-    found = await ask_whole(conversation, judge)
-    return found if isinstance(found, Unscored) else finding_of(found, conversation)
-
-
-METRIC = Metric(
-    level="session",
-    name="correctness",
-    kind="llm",
-    version="1",
-    threshold=0.5,
-    question="Did the agent do its job?",
-    needs="session id; what was said and called; a judge",
-    evaluate=before_asking,
-    ask=_ask,
-    rubrics=(WHOLE,),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-)
+METRIC = of_conversation("correctness", "1", "Did the agent do its job?", __doc__, finding_of)

@@ -11,36 +11,23 @@ Source: Agentest, evaluation metrics, *Goal Completion*.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.judge.turns import Conversation
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.session.correctness import WHOLE, ask_whole, before_asking, not_shown
+from pandaeval_collector.scoring.metrics.session.correctness import Whole, of_conversation
 from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 
 
-async def _ask(conversation: Conversation, judge: Judge) -> Finding | None:
-    found = await ask_whole(conversation, judge)
-    if isinstance(found, Unscored):
-        return found
+def _score(found: Whole, conversation: Conversation) -> Score | Unscored:
     if found.goal_completed is None:
         return undetermined(found.reason)
     goal = conversation.goal or "; ".join(each.thing for each in found.things)
-    metadata = {"goal": goal, "turns": len(conversation.trace.turns), **not_shown(conversation)}
-    return Score(float(found.goal_completed), found.reason, metadata)
+    return Score(float(found.goal_completed), found.reason, {"goal": goal, "turns": len(conversation.trace.turns)})
 
 
-METRIC = Metric(
-    level="session",
-    name="goal_completion",
-    kind="llm",
-    version="3",
-    threshold=0.5,
-    question="Did the user get what the user was after, by the end of the conversation?",
-    needs="session id; what was said; a judge",
-    about=str(__doc__).strip(),
-    evaluate=before_asking,
-    ask=_ask,
-    rubrics=(WHOLE,),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+METRIC = of_conversation(
+    "goal_completion",
+    "3",
+    "Did the user get what the user was after, by the end of the conversation?",
+    __doc__,
+    _score,
 )

@@ -30,22 +30,14 @@ _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
 
 
-def outcome(trace: Trace) -> dict[str, Any]:
-    """Returns ``{results, answer}``, and ``{error}`` of a run that ended with one: only what was recorded, shortened
-    and without secrets."""
+def outcome(trace: Trace) -> str:
+    """Returns what came of a run, for people: results, answer, and the error of a run that ended with one; only what
+    was recorded, at most about 2000 characters, without secrets."""
     said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
-    answer = " / ".join(said) or (trace.output or "").strip() or "(none)"
-    found: dict[str, Any] = {"results": _results(trace) or "nothing was called", "answer": _short(answer, _ANSWER)}
-    if trace.error is not None:
-        found["error"] = _short(trace.error, _ANSWER)
-    return found
-
-
-def as_sentences(found: dict[str, Any]) -> str:
-    """Writes an outcome for people, at most about 2000 characters."""
-    results = found["results"] if isinstance(found["results"], str) else "; ".join(found["results"])
-    ended = f" The run ended with an error: {found['error']}." if "error" in found else ""
-    return elided(f"{results.rstrip('.')}.{ended} The agent answered: {found['answer']}", _OUTCOME)
+    answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
+    results = "; ".join(_results(trace)) or "nothing was called"
+    ended = "" if trace.error is None else f" The run ended with an error: {_short(trace.error, _ANSWER)}."
+    return elided(f"{results.rstrip('.')}.{ended} The agent answered: {answer}", _OUTCOME)
 
 
 def _results(trace: Trace) -> list[str]:

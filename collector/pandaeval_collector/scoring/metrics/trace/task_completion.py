@@ -35,7 +35,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     told,
     undetermined,
 )
-from pandaeval_collector.scoring.metrics.trace._limits import as_sentences, completion_limit, outcome
+from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
 
 
@@ -128,7 +128,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     verdict = await judge.ask(RUBRIC, {"task": task})
     if verdict.verdict is None:
         return undetermined(verdict.reason)
-    metadata = {"task": task, "outcome": as_sentences(outcome(trace))}
+    metadata = {"task": task, "outcome": outcome(trace)}
     return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
 
 
