@@ -52,7 +52,7 @@ GOOD: Answers = {
     "plan_quality": {"reason": "Short and complete.", "level": "usable"},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
     "correctness": lambda question: RIGHT,
-    "conversation": lambda question: {**RIGHT, "goal_completed": True, "friction": "none", "friction_signs": []},
+    "conversation": lambda question: {**RIGHT, "goal_completed": True, "friction": "none", "friction_turns": []},
     "error_deduplication": {"groups": []},
     "same_cause": {"reason": "It is like none of them.", "group": None},
     "answer_correctness": {"reason": "All of it is said.", "score": 1.0},

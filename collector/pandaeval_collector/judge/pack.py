@@ -144,7 +144,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         truncated=tuple(
             each.title.partition(" (")[0].partition(",")[0].lower()
             for each, complete in zip(shown, whole, strict=True)
-            if each.whole and not _is_whole(each, complete)
+            if each.whole and "\n\n".join(each.blocks) != "\n\n".join(complete.blocks)
         ),
         suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
         captured=frozenset(name for name, held in parts.items() if held),
@@ -180,13 +180,6 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
     return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 
 
-def _is_whole(shown: PromptSection, complete: PromptSection) -> bool:
-    """Returns whether a section shows everything; blocks that were squeezed into one are compared by their length."""
-    if len(shown.blocks) == 1 < len(complete.blocks):
-        return len(shown.blocks[0]) == sum(map(len, complete.blocks)) + 2 * (len(complete.blocks) - 1)
-    return shown.blocks == complete.blocks
-
-
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[list[PromptSection], float]:
     """Squeezes each section into one block, within its share of what the fences leave; longer sections get what short
     ones do not need. Returns also the share of the blocks of what happened that is shown."""
@@ -212,8 +205,7 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
     latest, those before the others whose results later blocks speak of."""
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
-        whole = tokens(joined)
-        return fitting(joined, most), min(1.0, most / whole)
+        return fitting(joined, most), min(1.0, most / tokens(joined))
     last = fitting(blocks[-1], most // 2)
     first = fitting(blocks[0], max(0, most - tokens(last) - 16))
     room = most - tokens(first) - tokens(last) - 16
@@ -221,14 +213,11 @@ def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
     heads = {at: elided(blocks[at].partition("\n")[0], _HEAD) for at in middle}
     index = min(room // 4, sum(map(tokens, heads.values())))
     room -= index
-    for at in sorted(
-        middle,
-        key=lambda at: (
-            not isinstance(blocks[at], KeptBlock),
-            FAILED not in blocks[at],
-            (len(blocks) - at) * (1 if at in named else 2),
-        ),
-    ):
+
+    def rank(at: int) -> tuple[bool, bool, int]:
+        return not isinstance(blocks[at], KeptBlock), FAILED not in blocks[at], (len(blocks) - at) * (2 - (at in named))
+
+    for at in sorted(middle, key=rank):
         size = tokens(blocks[at]) + 1
         if size > room:
             break

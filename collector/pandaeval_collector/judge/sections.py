@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
@@ -148,21 +149,13 @@ class StepLimits:
     context: int
     clean: Callable[[str], str] = neutral
 
-    def words(self, text: str) -> str:
-        """Returns what somebody said."""
-        return elided(self.clean(text), self.text)
+    def shown(self, value: object, most: int = 0) -> str:
+        """Returns a value, or a text of at most ``most`` characters."""
+        return elided(self.clean(as_text(value)), most or self.value)
 
-    def line(self, text: str) -> str:
-        """Returns a name or an error on one line, so that none of its lines passes for another part of a step."""
-        return elided(one_line(self.clean(text)), self.text)
-
-    def shown(self, value: object) -> str:
-        """Returns an argument, a result or a document."""
-        return elided(self.clean(as_text(value)), self.value)
-
-    def told(self, text: object) -> str:
-        """Returns the same on one line."""
-        return elided(one_line(self.clean(as_text(text))), self.value)
+    def line(self, value: object, most: int = 0) -> str:
+        """Returns the same on one line, so that none of its lines passes for another part of a step."""
+        return elided(one_line(self.clean(as_text(value))), most or self.value)
 
 
 _MESSAGE, _THOUGHT, _STEP = range(3)
@@ -181,7 +174,7 @@ def message(prefix: str, text: str | None, limits: StepLimits, media: bool = Fal
     if text is None or not text.strip():
         nothing = _NO_TEXT if media else _NOTHING if text is None else _EMPTY
         return OwnWords(prefix + nothing)
-    return prefix + limits.words(text)
+    return prefix + limits.shown(text, limits.text)
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
@@ -200,7 +193,7 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
         when = clock(turn.start_ns)
         head = f"turn {number}{f' ({when})' if when else ''}, the user said: "
         pieces.append((since, _MESSAGE, message(head, turn.user, limits, turn.media_only)))
-    pieces += [(time, _THOUGHT, f"{what}: {limits.told(text)}") for time, what, text in thoughts(trace)]
+    pieces += [(time, _THOUGHT, f"{what}: {limits.line(text)}") for time, what, text in thoughts(trace)]
     for first, last, like in _folded(trace.tool_calls, turns):
         if like < first:
             text = f"call {first + 1}: as call {like + 1}"
@@ -211,8 +204,8 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
         pieces.append((trace.tool_calls[first].start_ns, _STEP, text))
     for span in trace.spans:
         if span.kind is Kind.RETRIEVAL and span.documents:
-            shown = [f"documents found by {limits.line(span.name)}:"]
-            shown += [f"- {limits.told(each)}" for each in span.documents[: limits.listed]]
+            shown = [f"documents found by {limits.line(span.name, limits.text)}:"]
+            shown += [f"- {limits.line(each)}" for each in span.documents[: limits.listed]]
             if len(span.documents) > limits.listed:
                 shown.append(f"(… and {len(span.documents) - limits.listed} more)")
             pieces.append((span.start_ns, _STEP, "\n".join(shown)))
@@ -231,9 +224,9 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
     if trace.blocked is not None:
-        blocks.append(f"a guardrail stopped the run on purpose: {limits.line(trace.blocked[0])}")
+        blocks.append(f"a guardrail stopped the run on purpose: {limits.line(trace.blocked[0], limits.text)}")
     if trace.error is not None:
-        blocks.append(f"the run ended with this error: {limits.line(trace.error)}")
+        blocks.append(f"the run ended with this error: {limits.line(trace.error, limits.text)}")
     if turns:
         blocks.append(message(f"turn {len(turns)}, the agent answered: ", _last_answer(trace), limits))
     return blocks
@@ -243,18 +236,16 @@ def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[
     """Yields the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
     index; of a call that is like none its own index three times."""
     known: dict[str, int] = {}
-    row = (0, -1, -1, 0)
-    for index, call in enumerate(calls):
+
+    def kind(index: int) -> tuple[int, int, bool]:
+        call = calls[index]
         content = repr((call.name, call.agent, call.arguments, call.has_result, call.result, call.error))
-        like, turn = known.setdefault(content, index), sum(turn.start_ns <= call.start_ns for turn in turns)
-        if like < row[0] and row[2:] == (like, turn):
-            row = (row[0], index, like, turn)
-            continue
-        if row[1] >= 0:
-            yield row[:3]
-        row = (index, index, like, turn)
-    if row[1] >= 0:
-        yield row[:3]
+        like = known.setdefault(content, index)
+        return like, sum(turn.start_ns <= call.start_ns for turn in turns), like == index
+
+    for (like, *_), row in groupby(range(len(calls)), kind):
+        first, *others = row
+        yield first, others[-1] if others else first, like
 
 
 def _last_answer(trace: Trace) -> str | None:
@@ -285,14 +276,14 @@ def _call(
     call, near, number = calls[index], calls[max(0, index - 2) : index + 3], index + 1
     meanwhile = [o for o in near if o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns]
     parallel = any(not (_is_below(o, call, above) or _is_below(call, o, above)) for o in meanwhile)
-    head = f"call {number}: {limits.line(call.name)}"
+    head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
-        head += f" by agent {limits.line(call.agent)}"
+        head += f" by agent {limits.line(call.agent, limits.text)}"
     if parallel:
         head += " (in parallel with a neighbour)"
-    lines = [head, f"arguments: {limits.told(call.arguments) if call.has_arguments else '(not captured)'}"]
+    lines = [head, f"arguments: {limits.line(call.arguments) if call.has_arguments else '(not captured)'}"]
     if call.error is not None:
-        lines.append(f"{FAILED} {limits.line(call.error)}")
+        lines.append(f"{FAILED} {limits.line(call.error, limits.text)}")
     elif number in facts.failed:
         lines.append(f"{FAILED} its result says so")
     if call.has_result and call.result is not None:
@@ -336,7 +327,7 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
     texts = [message(f"turn {at}: " if several else "", turn.user, limits, turn.media_only) for at, turn in asked]
     if len(asked) == 1 and asked[0][1].user:
         texts += [
-            f"(with {limits.line(modality) or 'something that is no text'}, not shown)"
+            f"(with {limits.line(modality, limits.text) or 'something that is no text'}, not shown)"
             for modality in media_asked(trace)
         ]
     told = tuple(elided(each, limits.text) for each in known.instructions)
@@ -348,9 +339,9 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
         context.append(PromptSection(title, said, 20, together=True, outset=True))
     signatures = [
-        (f"agent {limits.line(', '.join(tool.agents))} had " if tool.agents else "")
-        + f"{limits.line(tool.name)}{signature(tool.parameters, 4 * limits.tool)}: "
-        + elided(one_line(limits.clean(tool.description)), limits.tool)
+        (f"agent {limits.line(', '.join(tool.agents), limits.tool)} had " if tool.agents else "")
+        + f"{limits.line(tool.name, limits.tool)}{signature(tool.parameters, 4 * limits.tool)}: "
+        + limits.line(tool.description, limits.tool)
         for tool in trace.tools[: limits.listed]
     ]
     if len(trace.tools) > limits.listed:

@@ -20,7 +20,7 @@ from support.judged import call, trace
 RUN = trace("Where is my parcel at the moment?", calls=[call(1)])
 AGAIN = trace("Where is my parcel now?", calls=[call(number, arguments={"q": "parcel"}) for number in (1, 2, 3)])
 WHOLE = conversation([RUN, AGAIN], "d")
-CONTENT = {"goal_completed": True, "friction": "none", "friction_signs": []}
+CONTENT = {"goal_completed": True, "friction": "none", "friction_turns": []}
 CORRECTNESS, GOAL, FRICTION = (
     registry()[f"session.{name}"] for name in ("correctness", "goal_completion", "user_friction")
 )
@@ -95,7 +95,7 @@ async def test_the_first_wrong_step_leads_to_its_span() -> None:
     [
         ({"things": [{**LOST, "became": "done", "shown_by": "call 5"}]}, "there is no call 5"),
         ({**WRONG, "first_wrong_step": "turn 3"}, "there is no turn 3"),
-        ({"friction": "some", "friction_signs": [{"turn": 9, "sign": "complains"}]}, "there is no turn 9"),
+        ({"friction": "some", "friction_turns": [9]}, "there is no turn 9"),
         ({"things": [{**LOST, "became": "done", "shown_by": None}]}, "is the step that did it"),
         ({"things": [LOST]}, "name a wrong thing"),
         ({"things": [LOST], "correct": None}, "name a wrong thing"),
@@ -103,7 +103,7 @@ async def test_the_first_wrong_step_leads_to_its_span() -> None:
         ({"misstatements": [LIE]}, "name a false statement"),
         ({"correct": False}, "no part before it says what was wrong"),
         ({"first_wrong_step": "call 1"}, "has to be null where the agent did right"),
-        ({"friction": "much"}, "friction_signs"),
+        ({"friction": "much"}, "friction_turns"),
         ({"things": [{**LOST, "became": "sort of"}]}, "things.0.became"),
         ({"first_wrong_step": "the third one"}, "first_wrong_step"),
         ({"sure": 120}, "sure"),
@@ -136,10 +136,9 @@ async def test_the_goal_is_strictly_reached_or_not() -> None:
 
 @pytest.mark.parametrize(("level", "score"), [("some", 0.5), ("much", 0.0)])
 async def test_friction_names_the_turns_that_show_it(level: str, score: float) -> None:
-    signs = [{"turn": 2, "sign": "repeats itself"}]
-    got = await found(FRICTION, WHOLE, {"friction": level, "friction_signs": signs})
+    got = await found(FRICTION, WHOLE, {"friction": level, "friction_turns": [1, 2]})
     assert isinstance(got, Score)
-    assert (got.value, got.reason) == (score, "turn 2: repeats itself")
+    assert (got.value, got.reason) == (score, f"{level} friction, in turns 1, 2")
 
 
 async def test_what_anybody_stated_goes_with_the_question() -> None:

@@ -100,13 +100,6 @@ class Correctness(Verdict):
     )
 
 
-class Sign(_Part):
-    """A turn of a user who is not content."""
-
-    turn: Annotated[int, Field(ge=1)] = Field(description="Number of the turn")
-    sign: Literal["repeats itself", "corrects the agent", "complains", "asks for a person", "gives up"]
-
-
 class Whole(Correctness):
     """What is asked about a whole conversation at once; the last three answer for metrics of their own."""
 
@@ -116,10 +109,10 @@ class Whole(Correctness):
         "the record does not suffice to tell."
     )
     friction: Literal["none", "some", "much"] = Field(
-        description="How hard the agent made it for the user. Much: the user lost patience, gave up or had to ask "
-        "again and again."
+        description="Does the user repeat itself, correct the agent, complain, ask for a person or give up? Much: over "
+        "and over, or to the end."
     )
-    friction_signs: list[Sign] = Field(max_length=20, description="The user's messages that show it. Empty if none.")
+    friction_turns: list[int] = Field(max_length=20, description="The turns whose messages show it; empty if none.")
 
 
 def failure_of(verdict: Correctness) -> str | None:
@@ -140,10 +133,10 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
     whole = verdict if isinstance(verdict, Whole) else None
     steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
     steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
-    steps += [f"turn {each.turn}" for each in (whole.friction_signs if whole else ())]
+    steps += [f"turn {number}" for number in (whole.friction_turns if whole else ())]
     for step in filter(None, steps):
         kind, _, number = step.partition(" ")
-        if int(number) > given[f"{kind}s"]:
+        if not 1 <= int(number) <= given[f"{kind}s"]:
             return f"there is no {step}"
     if any(each.became in ("done", "wrong") and each.shown_by is None for each in verdict.things):
         return 'things: "shown_by" of what was done is the step that did it'
@@ -154,8 +147,8 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
         return "correct: it is false, and no part before it says what was wrong"
     if verdict.correct and verdict.first_wrong_step is not None:
         return "first_wrong_step: it has to be null where the agent did right"
-    if whole and (whole.friction == "none") is bool(whole.friction_signs):
-        return "friction_signs: they are empty exactly if friction is none"
+    if whole and (whole.friction == "none") is bool(whole.friction_turns):
+        return "friction_turns: they are empty exactly if friction is none"
     return None
 
 

@@ -18,9 +18,9 @@ SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}
 
 
 def _score(found: Whole, conversation: Conversation) -> Score:
-    reason = ", ".join(f"turn {each.turn}: {each.sign}" for each in found.friction_signs)
-    metadata = {"friction": found.friction, "signs": [each.model_dump() for each in found.friction_signs]}
-    return Score(SCORES[found.friction], reason or "no message of the user shows any", metadata)
+    turns = ", ".join(map(str, found.friction_turns))
+    reason = f"{found.friction} friction, in turns {turns}" if turns else "no message of the user shows any"
+    return Score(SCORES[found.friction], reason, {"friction": found.friction, "turns": found.friction_turns})
 
 
 METRIC = of_conversation("user_friction", "1", "How hard did the agent make it for the user?", __doc__, _score)

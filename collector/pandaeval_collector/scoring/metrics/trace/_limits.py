@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import ends_run
-from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up, was_to_change
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
-from pandaeval_otel.model import Kind, ToolCall, Trace
+from pandaeval_otel.model import Kind, Trace
 
 # What came of a run, read from its spans: what calls and searches gave back, and what the agent answered.
 _RESULTS = 1200
@@ -69,19 +68,6 @@ LEFT_UNDONE = 0.49
 NOT_KNOWN = 0.74
 """In part at most: what was to be found out was not."""
 
-_ACTS = frozenset(
-    """
-    accept activate add apply approve assign book buy cancel change charge close confirm create deactivate delete deploy
-    disable edit enable exchange grant insert issue merge modify move open order pay post publish purchase put refund
-    register reject remove rename renew replace reserve reset return revoke save schedule send set submit transfer
-    update upgrade upload upsert write
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-"""First words of tools that are there to change something. A name that says nothing is not taken for an action here:
-what it failed to do may as well have been found out elsewhere."""
-_SEGMENT = re.compile(r"__|[./:]")
-_FIRST_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -122,7 +108,7 @@ def completion_limit(trace: Trace) -> Limit:
     lost = lost_at(trace)
     if not lost:
         return NO_LIMIT
-    undone = tuple(at + 1 for at in lost if _acts(trace, trace.tool_calls[at]))
+    undone = tuple(at + 1 for at in lost if was_to_change(trace, trace.tool_calls[at]))
     numbers = undone or tuple(at + 1 for at in lost)
     which = "call" if len(numbers) == 1 else "calls"
     reason = f"{which} {', '.join(map(str, numbers[:10]))} failed, and nothing made up for it"
@@ -150,12 +136,3 @@ def efficiency_limit(trace: Trace) -> Limit:
         f"{found.wasted_calls} of {found.calls} calls repeated another one in vain",
         numbers,
     )
-
-
-def _acts(trace: Trace, call: ToolCall) -> bool:
-    """Returns whether a call was to change something, by its definition or its name."""
-    tool = trace.definition(call)
-    if tool is not None and tool.read_only is not None:
-        return not tool.read_only
-    verb = _FIRST_WORD.search(_SEGMENT.split(call.name)[-1])
-    return verb is not None and verb[0].casefold() in _ACTS
