@@ -31,6 +31,16 @@ def all_right(question: str) -> Fields:
     return {"verdicts": verdicts, "reason": "Nothing is wrong."}
 
 
+RIGHT: Fields = {
+    "things": [{"thing": "Find the parcel.", "became": "done", "shown_by": "turn 1"}],
+    "broken_rules": [],
+    "misstatements": [],
+    "first_wrong_step": None,
+    "reason": "It was found.",
+    "correct": True,
+    "sure": 90,
+}
+"""All was handled as it should be."""
 GOOD: Answers = {
     "task": {"task": "Find the parcel."},
     "plan": {"plan": ["Search for the parcel", "Tell the user"], "revisions": []},
@@ -41,7 +51,8 @@ GOOD: Answers = {
     "plan_adherence": {"reason": "Both steps were done.", "level": "nearly"},
     "plan_quality": {"reason": "Short and complete.", "level": "usable"},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
-    "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
+    "correctness": lambda question: RIGHT,
+    "conversation": lambda question: {**RIGHT, "goal_completed": True, "friction": "none", "friction_turns": []},
     "error_deduplication": {"groups": []},
     "same_cause": {"reason": "It is like none of them.", "group": None},
     "answer_correctness": {"reason": "All of it is said.", "score": 1.0},

@@ -79,10 +79,10 @@ def argument_correctness(record: Record) -> Json:
     """Every value of an argument has to stand in what was shown before its call."""
     steps = {step.number: step for step in record.steps}
     verdicts = []
-    for each in record.given.get("tool_calls", ()):
-        number = int(each["call"])
+    for number in (int(each["call"]) for each in record.given.get("tool_calls", ())):
         results = [step.result for step in steps.values() if step.number < number]
-        odd = sorted(strange(str(each["parameters"]), " ".join([record.context, record.task, *results])))
+        told = steps[number].arguments if number in steps else ""  # one that repeats another was looked at there
+        odd = sorted(strange(told, " ".join([record.context, record.task, *results])))
         said = f"Shown nowhere before: {', '.join(odd)[:200]}." if odd else "All values were shown before."
         wrong = "unknown" if NOT_CAPTURED in results else "no"
         verdicts.append({"call": number, "reason": said, "verdict": wrong if odd else "yes"})
@@ -94,7 +94,7 @@ _JUDGES = {
     "task_completion": task_completion,
     "tool_correctness": tool_correctness,
     "argument_correctness": argument_correctness,
-    "task": lambda record: {"task": record.of("WHAT THE USER ASKED")[:800]},
+    "task": lambda record: {"task": record.asked[:800]},
     "plan": lambda record: {"plan": [], "revisions": []},
     "confidence": lambda record: {**_NO_OPINION, "confidence": None},
 }

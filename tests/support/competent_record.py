@@ -11,7 +11,9 @@ from typing import Any
 _SECTION = re.compile(r"^## \d+\. (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^<</?[0-9a-f]{12}>>$", re.MULTILINE)
 _GIVEN = re.compile(r"^(\w+): (.+)$", re.MULTILINE)
-_STEP = re.compile(r"^call (\d+): (\S+)", re.MULTILINE)
+_STEP = re.compile(r"^call (\d+): (?!as call \d)(\S+)", re.MULTILINE)
+_ASKED = re.compile(r"^turn \d+(?: \([^)]*\))?, the user said: ", re.MULTILINE)
+_ANSWERED = re.compile(r"^turn \d+, the agent answered: ", re.MULTILINE)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NAMED = re.compile(r"\b(?=\w*-?\d)[A-Za-z]{1,4}-?\d{2,}\b")
 _LISTED = re.compile(r"(?<![\w.])\d{1,2}[.)]\s")
@@ -72,20 +74,29 @@ class Record:
     given: Mapping[str, Any]
     question: str
 
+    def messages(self, head: re.Pattern[str]) -> list[str]:
+        """The messages of several turns, which stand at their places in what happened."""
+        happened = self.of("WHAT HAPPENED")
+        return [re.split(r"\n\n|\n(?:call|turn) \d", happened[each.end() :])[0] for each in head.finditer(happened)]
+
+    @property
+    def asked(self) -> str:
+        return self.of("WHAT THE USER ASKED") or "\n".join(self.messages(_ASKED))
+
     def of(self, title: str) -> str:
         return "\n".join(text for name, text in self.sections.items() if name.startswith(title))
 
     @property
     def task(self) -> str:
-        return str(self.given.get("task") or self.given.get("user_input") or self.of("WHAT THE USER ASKED"))
+        return str(self.given.get("task") or self.given.get("user_input") or self.asked)
 
     @property
     def answer(self) -> str:
-        return self.of("WHAT THE AGENT ANSWERED")
+        return self.of("WHAT THE AGENT ANSWERED") or "".join(self.messages(_ANSWERED)[-1:])
 
     @property
     def context(self) -> str:
-        return self.of("THE AGENT'S INSTRUCTIONS") + self.of("THE CONVERSATION BEFORE") + self.of("WHAT THE USER ASKED")
+        return self.of("THE AGENT'S INSTRUCTIONS") + self.of("THE CONVERSATION BEFORE") + self.asked
 
     @property
     def steps(self) -> list[Step]:

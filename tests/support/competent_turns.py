@@ -64,7 +64,7 @@ class Seen:
 def look(record: Record) -> Seen:
     """Reads all of that from the record."""
     answer, steps = record.answer, record.steps
-    asked = record.of("WHAT THE USER ASKED") + f" {record.given.get('goal', '')}"
+    asked = record.asked + f" {record.given.get('goal', '')}"
     results = " ".join(step.result for step in steps)
     shown = f"{record.context} {results} {record.given.get('knowledge', '')} {record.of('WHEN THE RUN BEGAN')}"
     shown += " ".join(step.arguments for step in steps)

@@ -68,7 +68,10 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     known = (
         rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics
     )
-    return next(rubric.name for rubric in known if question.startswith(f"# Question\n{rubric.text.strip()}"))
+    begun = question.removeprefix("# Question\n")
+    alike = [each for each in known if begun.startswith(each.text.strip().partition("\n- [")[0])]
+    asked = [each for each in alike if all(f'\n"{name}": ' in question for name in each.verdict.model_fields)]
+    return next(iter(sorted(asked, key=lambda each: -len(each.verdict.model_fields)))).name
 
 
 def question_of(body: Mapping[str, Any]) -> str:

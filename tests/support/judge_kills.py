@@ -40,7 +40,10 @@ EXPECTED = {
     "turn.verbosity": 0.25,
     "turn.agent_behavior_failure": 1.0,
     "turn.tool_call_behavior_failure": 1.0,
+    "trace.correctness": 0.9,
+    "session.correctness": 0.9,
     "session.goal_completion": 1.0,
+    "session.user_friction": 1.0,
 }
 """What the provider says when it answers: any other score was made of a fault."""
 _SPOILT = ("cut JSON", "out of range", "wrong echo")

@@ -144,6 +144,9 @@ class JudgeSection(Section):
     votes: Votes = 1
     """Verdicts on each question, 1 to 9, of which the median counts; each costs a call. Fewer than a majority that hold
     are no score. Best odd."""
+    correctness: Literal["session", "trace"] = "session"
+    """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
+    a session too."""
     turn_calls: Literal["shared", "separate"] = "shared"
     """Whether the seven questions about a turn are put in one call, or each in a call of its own. What does not hold of
     a shared answer is asked for separately; with more than one of judge.votes each is."""

@@ -75,7 +75,8 @@ class SessionSection(Section):
     value, on a scale that means the same for every embedder; raw: the cosine itself."""
     extra_signals: tuple[Literal["error", "response", "grounding", "tool_loop"], ...] = ("error", "tool_loop")
     """Signals that count besides the four weighted ones: response (the run did not end well), grounding (it stated
-    values that it had from nowhere) and tool_loop. error, the older name, is response and grounding."""
+    values that it had from nowhere) and tool_loop. error, the older name, is response and grounding. With
+    judge.correctness: trace, correctness counts beside them; [] leaves all of ours out."""
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = {}
     """Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."""
 

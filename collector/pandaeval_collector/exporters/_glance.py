@@ -77,7 +77,9 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
                 passed = True
     failures.sort(key=itemgetter(0))
     failed = [result for _, result in failures]
-    if failed:
+    if all(map(_leaves_it_open, results)):
+        failed, passed = [], False
+    elif failed:
         worst = failed[0]
         attributes.extend(_FAIL)
     elif passed:
@@ -95,6 +97,13 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     named = [*_named(worst), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])] if failed else []
     blamed = next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
     return Glance(attributes, fields, lowest, [each.metric for each in results if each.success is False], blamed)
+
+
+def _leaves_it_open(result: Result) -> bool:
+    """Returns whether a session's result leaves it to ``correctness`` whether the agent did right: where a judge is
+    asked, a right refusal that completes no goal is no failure, nor is a crash that the agent made up for."""
+    judged = result.metric in ("goal_completion", "user_friction") or "band" in result.finding.metadata
+    return judged and result.unit.level == "session"
 
 
 def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: bool) -> bytes:

@@ -79,7 +79,8 @@ async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding
 def anew(desk: Desk, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """Makes another judge of the same run. ``name`` gives it fences unlike those of other judges."""
     nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
-    fenced = replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
+    text, outset = (each.replace(pack.nonce, nonce) for each in (pack.text, pack.outset))
+    fenced = replace(pack, nonce=nonce, text=text, outset=outset)
     return Judge(desk, fenced, model, guidance=guidance)
 
 
@@ -131,7 +132,7 @@ class Votes:
             fence = f"vote {number}"
             desk = self._desk.remembering(Apart(self._desk.memory, fence))
             others.append(anew(desk, judge.pack, question.model, fence, question.guidance))
-        name = question.metric.name
+        name = question.metric.asks
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)

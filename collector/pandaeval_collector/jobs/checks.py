@@ -214,7 +214,7 @@ class AskedAgain:
         """Returns the score of ``other``, if any. A call that failed says nothing about a judge."""
         found, outcome = None, "no_verdict"
         try:
-            found = await asked(question.metric, subject, Again(first, other, question.metric.name))
+            found = await asked(question.metric, subject, Again(first, other, question.metric.asks))
         except (CallFailedError, OverBudgetError):
             outcome = "not_asked"
         finally:

@@ -28,7 +28,7 @@ _TURN = re.compile(
 and a tool could end our message with one."""
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=\r\n]{40,}")
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{200,}={0,2}(?![\w+/=-])")
-_URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}]*)", re.IGNORECASE)
+_URL = re.compile(r"\b(?:https?|ftp|file|s3|gs)://([^\s\"'<>)\]}\\]*)", re.IGNORECASE)
 _MAX_URL = 80
 
 

@@ -13,52 +13,21 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.before import EarlierTurns, before, joined, with_texts
+from pandaeval_collector.judge.before import EarlierTurns, before, joined
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import EARLIER, FAILED, OwnWords, PromptSection, StepLimits, facts, sections
-from pandaeval_otel.model import Kind, Span, Trace
-
-
-def cleaned(trace: Trace, clean: Callable[[str], str]) -> Trace:
-    """Returns the trace with ``clean`` applied to the texts that are shown."""
-
-    def spoken(span: Span) -> Span:
-        if span.documents:
-            return replace(
-                span, name=clean(span.name), documents=tuple(clean(as_text(each)) for each in span.documents)
-            )
-        if span.kind is Kind.LLM and span.output:
-            return replace(span, output=tuple(with_texts(each, clean) for each in span.output))
-        return span
-
-    return replace(
-        trace,
-        agent=clean(trace.agent),
-        error=None if trace.error is None else clean(trace.error),
-        turns=tuple(
-            replace(t, user=t.user and clean(t.user), assistant=t.assistant and clean(t.assistant)) for t in trace.turns
-        ),
-        tool_calls=tuple(
-            replace(
-                call,
-                name=clean(call.name),
-                agent=clean(call.agent),
-                arguments=clean(as_text(call.arguments)),
-                result=None if call.result is None else clean(as_text(call.result)),
-                error=None if call.error is None else clean(call.error),
-            )
-            for call in trace.tool_calls
-        ),
-        tools=tuple(
-            replace(t, name=clean(t.name), description=clean(t.description), agents=tuple(map(clean, t.agents)))
-            for t in trace.tools
-        ),
-        reasoning=tuple(clean(text) for text in trace.reasoning),
-        spans=tuple(map(spoken, trace.spans)),
-    )
-
+from pandaeval_collector.judge.sections import (
+    EARLIER,
+    FAILED,
+    KeptBlock,
+    OwnWords,
+    PromptSection,
+    StepLimits,
+    facts,
+    sections,
+)
+from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
 """Characters of an argument or a result that are shown where there is room for no more."""
@@ -68,6 +37,11 @@ _CONTEXT_SHARE = 0.4
 """The earlier conversation's share of the budget; its newest part is shown."""
 _LEAST_TOOL, _LISTED = 200, 60
 """Characters of a tool's description, and tools, that are shown where there is no room for all."""
+_HEAD = 80
+"""Characters by which a block that was left out is named."""
+_LEFT_OUT = "(some were left out)"
+_NAME = re.compile(r"\b(?=[\w-]*\d)[\w-]{4,40}\b")
+_LOOKED_AT = 20_000
 _LONGER = 5
 """No pack holds so many characters per token of its budget: longer texts are cut before they are read."""
 _WHOLE = 1 << 30
@@ -102,9 +76,10 @@ _SUSPECT = re.compile(
 class Pack:
     """A trace as text for a judge. ``text``: the part of the prompt; ``digest``: 16 hex digits of its content, without
     the nonce; ``cut``: what was left out, in words; ``truncated``: the titles of parts that were shortened; ``tokens``:
-    an estimate within the budget; ``last_said``: the agent's last words before the run, neutral; ``outset``: how many
-    characters of ``text`` describe the time before the agent acted; ``suspected``: words of the record speak to a judge
-    (see :func:`suspected`)."""
+    an estimate within the budget; ``last_said``: the agent's last words before the run, neutral; ``outset``: the record
+    up to where the agent acted; ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the
+    record speak to a judge (see :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history``
+    there are, ``None`` where that does not matter."""
 
     text: str
     nonce: str
@@ -112,9 +87,11 @@ class Pack:
     tokens: int
     cut: tuple[str, ...]
     last_said: str = ""
-    outset: int = 0
+    outset: str = ""
+    shown: float = 1.0
     truncated: tuple[str, ...] = ()
     suspected: bool = False
+    captured: frozenset[str] | None = None
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -129,24 +106,31 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
 
+    @cache
     def clean(text: str) -> str:
         return neutral(text if len(text) <= most else elided(text, most))
 
-    shown_of, counted, known = cleaned(trace, clean), facts(trace), joined(before(trace), earlier)
+    counted, known = facts(trace), joined(before(trace), earlier)
     told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
     known = EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
-    whole = sections(shown_of, counted, known, WHOLE)
-    shown, limit = _fitted(whole, lambda limits: sections(shown_of, counted, known, limits), budget, fence)
+
+    def made(limits: StepLimits) -> list[PromptSection]:
+        return sections(trace, counted, known, replace(limits, clean=clean))
+
+    whole = made(WHOLE)
+    shown, limit = _fitted(whole, made, budget, fence)
+    share = 1.0
     cut: tuple[str, ...] = ()
     if limit is not None:
         cut = (f"texts longer than {limit} characters were cut in their middle",)
         if any(EARLIER in section.blocks[0] for section in shown if section.blocks):
             cut = (*cut, "the beginning of the conversation before this run was left out")
     if limit == 0:
-        shown, cut = _squeezed(shown, budget, fence), (*cut[1:], "some of the record was left out")
+        shown, share = _squeezed(shown, budget, fence)
+        cut = (*cut[1:], "some of the record was left out")
+    parts = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
     text = _render(shown, fence)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
-    until = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
     return Pack(
         text=text,
         nonce=fence,
@@ -154,14 +138,16 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         tokens=tokens(text),
         cut=cut,
         last_said=known.last_said,
-        outset=len(_render(shown[:until], fence)),
+        outset=_render([replace(each, whole=True) for each in shown if each.outset], fence),
+        shown=share,
         # The titles of the parts that are shorter than in the whole, without their explanations.
         truncated=tuple(
             each.title.partition(" (")[0].partition(",")[0].lower()
             for each, complete in zip(shown, whole, strict=True)
-            if not _is_whole(each, complete)
+            if each.whole and "\n\n".join(each.blocks) != "\n\n".join(complete.blocks)
         ),
         suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
+        captured=frozenset(name for name, held in parts.items() if held),
     )
 
 
@@ -194,52 +180,77 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
     return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 
 
-def _is_whole(shown: PromptSection, complete: PromptSection) -> bool:
-    """Returns whether a section shows everything; blocks that were squeezed into one are compared by their length."""
-    if len(shown.blocks) == 1 < len(complete.blocks):
-        return len(shown.blocks[0]) == sum(map(len, complete.blocks)) + 2 * (len(complete.blocks) - 1)
-    return shown.blocks == complete.blocks
-
-
-def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
+def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[list[PromptSection], float]:
     """Squeezes each section into one block, within its share of what the fences leave; longer sections get what short
-    ones do not need."""
+    ones do not need. Returns also the share of the blocks of what happened that is shown."""
+    told = 1.0
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
     needs = [tokens("\n\n".join(each.blocks)) for each in shown]
-    for at in sorted(range(len(shown)), key=lambda at: needs[at] / shown[at].share):
-        block = _within(shown[at].blocks, room * shown[at].share // shares)
+    for at, each in enumerate(shown):
+        if not each.whole:
+            shares -= each.share
+            found[at] = replace(each, blocks=(_within(each.blocks, budget // 4)[0],))
+    for at in sorted({*range(len(shown))} - {*found}, key=lambda at: needs[at] / shown[at].share):
+        block, part = _within(shown[at].blocks, room * shown[at].share // shares)
+        told = told if shown[at].outset else min(told, part)
         found[at] = replace(shown[at], blocks=(block,))
         room, shares = room - tokens(block), shares - shown[at].share
-    return [found[at] for at in range(len(shown))]
+    return [found[at] for at in range(len(shown))], told
 
 
-def _within(blocks: Sequence[str], most: int) -> str:
-    """Returns the first and the last block, and as many others as fit: failed calls first, then the latest."""
-    if len(blocks) == 1 and tokens(blocks[0]) <= most:
-        return blocks[0]
+def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:
+    """Returns the first and the last block, as many others as fit, and an index of those that are left out; and the
+    share of the blocks that is shown. Calls that were to change something are kept first, then failed ones, then the
+    latest, those before the others whose results later blocks speak of."""
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
-        return fitting(joined, most)
+        return fitting(joined, most), min(1.0, most / tokens(joined))
     last = fitting(blocks[-1], most // 2)
     first = fitting(blocks[0], max(0, most - tokens(last) - 16))
     room = most - tokens(first) - tokens(last) - 16
-    kept: set[int] = set()
-    middle = range(len(blocks) - 2, 0, -1)
-    for index in sorted(middle, key=lambda index: (FAILED not in blocks[index], -index)):
-        size = tokens(blocks[index]) + 1
+    kept, middle, named = {0, len(blocks) - 1}, range(1, len(blocks) - 1), _used_later(blocks)
+    heads = {at: elided(blocks[at].partition("\n")[0], _HEAD) for at in middle}
+    index = min(room // 4, sum(map(tokens, heads.values())))
+    room -= index
+
+    def rank(at: int) -> tuple[bool, bool, int]:
+        return not isinstance(blocks[at], KeptBlock), FAILED not in blocks[at], (len(blocks) - at) * (2 - (at in named))
+
+    for at in sorted(middle, key=rank):
+        size = tokens(blocks[at]) + 1
         if size > room:
             break
         room -= size
-        kept.add(index)
-    shown = [blocks[index] for index in sorted(kept)]
-    return fitting("\n\n".join([first, f"(… {len(middle) - len(kept)} left out …)", *shown, last]), most)
+        kept.add(at)
+    shown = [first]
+    for at in middle:
+        if at in kept:
+            shown.append(blocks[at])
+            continue
+        index -= tokens(heads[at]) + 4
+        line = f"(left out: {heads[at]})" if index > 0 else _LEFT_OUT
+        if line != _LEFT_OUT or shown[-1] != _LEFT_OUT:
+            shown.append(line)
+    return fitting("\n\n".join([*shown, last]), most), len(kept) / len(blocks)
+
+
+def _used_later(blocks: Sequence[str]) -> set[int]:
+    """Returns the blocks with a name or number that a later one has, too."""
+    later: set[str] = set()
+    found: set[int] = set()
+    for at in range(len(blocks) - 1, -1, -1):
+        names = set(_NAME.findall(blocks[at][:_LOOKED_AT]))
+        if names & later:
+            found.add(at)
+        later |= names
+    return found
 
 
 def _render(shown: Sequence[PromptSection], fence: str) -> str:
     """Writes the sections with each text of the trace between two fences with the nonce, which cannot occur inside."""
     parts = []
-    for number, section in enumerate(shown, 1):
+    for number, section in enumerate((each for each in shown if each.whole), 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
         fenced = (
             each

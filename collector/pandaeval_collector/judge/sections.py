@@ -4,17 +4,18 @@ code counted of it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from itertools import groupby
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
-from pandaeval_collector.analysis.rules.response_recovery import lost_at
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
+from pandaeval_collector.judge.schemas import signature
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace, Turn
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
 THOUGHT, SAID = "thought", "said"
@@ -63,9 +64,11 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """Facts of a trace's calls. ``failed``: positions, from 1, of those that failed; ``text``: all facts as lines."""
+    """Facts of a trace's calls. ``failed``, ``changing``: positions, from 1, of those that failed, and of those that
+    were to change something; ``text``: all facts as lines."""
 
     failed: tuple[int, ...]
+    changing: frozenset[int]
     text: str
 
 
@@ -75,10 +78,13 @@ def facts(trace: Trace) -> CallFacts:
     told = [tells(call) for call in trace.tool_calls]
     failed = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.FAILED)
     unsure = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.UNSURE)
-    return CallFacts(failed, "\n".join(_lines(trace, failed, unsure, tuple(at + 1 for at in lost_at(trace)))))
+    changing = frozenset(n for n, call in enumerate(trace.tool_calls, 1) if was_to_change(trace, call))
+    lost = tuple(at + 1 for at in lost_at(trace))
+    return CallFacts(failed, changing, "\n".join(_lines(trace, failed, unsure, lost)))
 
 
 def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost: tuple[int, ...]) -> Iterator[str]:
+    had = {tool.name for tool in trace.tools}
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
     yield f"tool calls: {len(trace.tool_calls)}"
@@ -87,10 +93,13 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
         yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
     if unsure:
         yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
+    if strange := [n for n, call in enumerate(trace.tool_calls, 1) if had and call.name not in had]:
+        yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
     yield f"model calls: {trace.llm_calls}"
     if not thoughts(trace):
         yield "thoughts, and words on the way: not captured"
-    yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
+    if trace.error is not None or not trace.ends_in_tool_call:
+        yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
     if trace.output is None or not trace.output.strip():
         yield f"the last answer: {'not captured' if trace.output is None else 'empty'}"
     if trace.ends_in_tool_call:
@@ -112,8 +121,6 @@ def _named(numbers: Iterable[int]) -> str:
 FAILED = "FAILED:"
 _CLOCKS_SINCE = 10**18
 """Nanoseconds since 1970 (in 2001) below which a time is no clock's."""
-_REMINDED = 300
-"""Characters of the user's words that are told again where their turn begins: they stand whole at the outset."""
 
 
 class OwnWords(str):
@@ -122,22 +129,37 @@ class OwnWords(str):
     __slots__ = ()
 
 
+class KeptBlock(str):
+    """A block of a call that was to change something: the last one to be cut."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of a
-    user's message, an answer, an error and instructions; ``tool``: of a tool's description and of its parameters;
-    ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier conversation."""
+    """How much of each part is shown, made harmless by ``clean``. ``value``: most characters of an argument, a result
+    or a thought; ``text``: of a user's message, an answer, an error and instructions; ``tool``: of a tool's description
+    and of its parameters; ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier
+    conversation."""
 
     value: int
     text: int
     tool: int
     listed: int
     context: int
+    clean: Callable[[str], str] = neutral
+
+    def shown(self, value: object, most: int = 0) -> str:
+        """Returns a value, or a text of at most ``most`` characters."""
+        return elided(self.clean(as_text(value)), most or self.value)
+
+    def line(self, value: object, most: int = 0) -> str:
+        """Returns the same on one line, so that none of its lines passes for another part of a step."""
+        return elided(one_line(self.clean(as_text(value))), most or self.value)
 
 
-_ANSWER, _USER, _THOUGHT, _STEP = range(4)
+_MESSAGE, _THOUGHT, _STEP = range(3)
 """The order of pieces that have the same time."""
-_Piece = tuple[int, int, str]
 
 
 def clock(nanoseconds: int) -> str:
@@ -147,50 +169,88 @@ def clock(nanoseconds: int) -> str:
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
 
 
+def message(prefix: str, text: str | None, limits: StepLimits, media: bool = False) -> str:
+    """Writes a message behind its ``prefix``, in words of ours where it says nothing."""
+    if text is None or not text.strip():
+        nothing = _NO_TEXT if media else _NOTHING if text is None else _EMPTY
+        return OwnWords(prefix + nothing)
+    return prefix + limits.shown(text, limits.text)
+
+
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
-    calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
+    """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to; of
+    several turns each message stands alone, at its place."""
+    several = len({call.agent for call in trace.tool_calls}) > 1
     above = {span.span_id: span.parent_id for span in trace.spans}
-    pieces: list[_Piece] = []
+    turns = trace.turns if len(trace.turns) > 1 else ()
+    pieces: list[tuple[int, int, str]] = []
     since = 0
-    # Of several turns the user's messages, shortened, and all answers but the last.
-    for number, turn in enumerate(trace.turns if len(trace.turns) > 1 else (), 1):
+    for number, turn in enumerate(turns, 1):
         since = max(since, turn.start_ns) if number > 1 else 0
-        if number > 1 and (answer := trace.turns[number - 2].assistant):
-            answered = f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
-            pieces.append((since, _ANSWER, answered))
+        if number > 1 and turns[number - 2].assistant is not None:
+            answered = message(f"turn {number - 1}, the agent answered: ", turns[number - 2].assistant, limits)
+            pieces.append((since, _MESSAGE, answered))
         when = clock(turn.start_ns)
-        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
-        pieces.append((since, _USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"))
-    pieces += [
-        (time, _THOUGHT, f"{what}: {elided(one_line(text), limits.value)}") for time, what, text in thoughts(trace)
-    ]
-    pieces += [
-        (call.start_ns, _STEP, _step(index, calls, limits, several, index + 1 in facts.failed, above))
-        for index, call in enumerate(calls)
-    ]
+        head = f"turn {number}{f' ({when})' if when else ''}, the user said: "
+        pieces.append((since, _MESSAGE, message(head, turn.user, limits, turn.media_only)))
+    pieces += [(time, _THOUGHT, f"{what}: {limits.line(text)}") for time, what, text in thoughts(trace)]
+    for first, last, like in _folded(trace.tool_calls, turns):
+        if like < first:
+            text = f"call {first + 1}: as call {like + 1}"
+            if last > first:
+                text = f"calls {first + 1} to {last + 1}: as call {like + 1}, {last - first + 1} times more"
+        else:
+            text = _call(first, trace.tool_calls, limits, several, facts, above)
+        pieces.append((trace.tool_calls[first].start_ns, _STEP, text))
     for span in trace.spans:
         if span.kind is Kind.RETRIEVAL and span.documents:
-            shown = [f"documents found by {elided(one_line(span.name), limits.text)}:"]
-            shown += [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
+            shown = [f"documents found by {limits.line(span.name, limits.text)}:"]
+            shown += [f"- {limits.line(each)}" for each in span.documents[: limits.listed]]
             if len(span.documents) > limits.listed:
                 shown.append(f"(… and {len(span.documents) - limits.listed} more)")
             pieces.append((span.start_ns, _STEP, "\n".join(shown)))
     blocks: list[str] = []
     lines: list[str] = []
     for _, place, text in sorted(pieces, key=lambda piece: piece[:2]):
+        if place == _MESSAGE:
+            blocks += ["\n".join(lines), text] if lines else [text]
+            lines = []
+            continue
         lines.append(text)
-        if place in (_STEP, _ANSWER):  # may have several lines, so nothing of the block follows
-            blocks.append("\n".join(lines))
+        if place == _STEP:  # its result may have several lines, so nothing of the block follows
+            blocks.append(type(text)("\n".join(lines)))
             lines = []
     blocks += ["\n".join(lines)] if lines else []
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
     if trace.blocked is not None:
-        blocks.append(f"a guardrail stopped the run on purpose: {elided(one_line(trace.blocked[0]), limits.text)}")
+        blocks.append(f"a guardrail stopped the run on purpose: {limits.line(trace.blocked[0], limits.text)}")
     if trace.error is not None:
-        blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
+        blocks.append(f"the run ended with this error: {limits.line(trace.error, limits.text)}")
+    if turns:
+        blocks.append(message(f"turn {len(turns)}, the agent answered: ", _last_answer(trace), limits))
     return blocks
+
+
+def _folded(calls: Sequence[ToolCall], turns: Sequence[Turn]) -> Iterator[tuple[int, int, int]]:
+    """Yields the first and the last index of calls in a row, within a turn, that are like an earlier one, and its
+    index; of a call that is like none its own index three times."""
+    known: dict[str, int] = {}
+
+    def kind(index: int) -> tuple[int, int, bool]:
+        call = calls[index]
+        content = repr((call.name, call.agent, call.arguments, call.has_result, call.result, call.error))
+        like = known.setdefault(content, index)
+        return like, sum(turn.start_ns <= call.start_ns for turn in turns), like == index
+
+    for (like, *_), row in groupby(range(len(calls)), kind):
+        first, *others = row
+        yield first, others[-1] if others else first, like
+
+
+def _last_answer(trace: Trace) -> str | None:
+    last = trace.turns[-1].assistant if trace.turns else None
+    return trace.output if last is None and trace.output is not None and not trace.output.strip() else last
 
 
 def _is_below(inner: ToolCall, outer: ToolCall, above: Mapping[str, str]) -> bool:
@@ -203,48 +263,52 @@ def _is_below(inner: ToolCall, outer: ToolCall, above: Mapping[str, str]) -> boo
     return bool(at) and at == outer.span_id
 
 
-def _step(
-    index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool, above: Mapping[str, str]
+def _call(
+    index: int,
+    calls: Sequence[ToolCall],
+    limits: StepLimits,
+    several: bool,
+    facts: CallFacts,
+    above: Mapping[str, str],
 ) -> str:
-    """Writes one call. ``several``: several agents made calls; ``above``: as in :func:`_is_below`. Names, arguments and
-    errors stay on one line each, and the result comes last, so that none of their lines can pass for another part of
-    the step."""
-    call, near = calls[index], calls[max(0, index - 2) : index + 3]
+    """Writes one call. ``several``: several agents made calls; ``above``: as in :func:`_is_below`. The result comes
+    last, and is whole where the call was to change something."""
+    call, near, number = calls[index], calls[max(0, index - 2) : index + 3], index + 1
     meanwhile = [o for o in near if o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns]
     parallel = any(not (_is_below(o, call, above) or _is_below(call, o, above)) for o in meanwhile)
-    head = f"call {index + 1}: {elided(one_line(call.name), limits.text)}"
+    head = f"call {number}: {limits.line(call.name, limits.text)}"
     if call.agent and several:
-        head += f" by agent {elided(one_line(call.agent), limits.text)}"
+        head += f" by agent {limits.line(call.agent, limits.text)}"
     if parallel:
         head += " (in parallel with a neighbour)"
-    shown = elided(one_line(call.arguments), limits.value) if call.has_arguments else "(not captured)"
-    lines = [head, f"arguments: {shown}"]
+    lines = [head, f"arguments: {limits.line(call.arguments) if call.has_arguments else '(not captured)'}"]
     if call.error is not None:
-        lines.append(f"{FAILED} {elided(one_line(call.error), limits.text)}")
-    elif failed:
+        lines.append(f"{FAILED} {limits.line(call.error, limits.text)}")
+    elif number in facts.failed:
         lines.append(f"{FAILED} its result says so")
     if call.has_result and call.result is not None:
-        lines.append(f"result: {elided(call.result, limits.value)}")
+        result = as_text(call.result)
+        shown = limits.clean(result) if number in facts.changing else limits.shown(result)
+        lines.append(f"result: {shown if result.strip() else '(empty)'}")
     elif call.error is None:
         lines.append("result: (not captured)")
-    return "\n".join(lines)
+    return (KeptBlock if number in facts.changing else str)("\n".join(lines))
 
 
 # The sections of the record.
 _NOTHING = OwnWords("(nothing was captured)")
+_EMPTY = OwnWords("(captured, and empty)")
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 EARLIER = "earlier messages and results left out"
-_LONGEST = 400
 _DEEPEST_CALL = 64
-_DEEPEST = 6
-"""Schemas within schemas that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
     """A titled part of the record. ``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at
     all, as they hold no word of the trace. ``share``: its weight in a budget that is too small for all. ``outset``: it
-    describes the time before the agent acted; such sections stand first."""
+    describes the time before the agent acted; such sections stand first, and alone where a question is about that time;
+    ``whole``: it is part of the whole record."""
 
     title: str
     blocks: tuple[str, ...]
@@ -252,22 +316,22 @@ class PromptSection:
     together: bool = False
     ours: bool = False
     outset: bool = False
+    whole: bool = True
 
 
 def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Makes the sections from a trace with neutral texts, the ``facts`` of the original, and what was ``known`` before
-    it, also neutral. Task, steps and answer have the largest shares; with several turns the steps, which then hold all
-    answers but the last."""
+    """Makes the sections of a trace, of its ``facts``, and of what was ``known`` before it, in neutral words. Task,
+    steps and answer have the largest shares; of several turns the steps, which then hold all messages."""
     several = len(trace.turns) > 1
-    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user or turn.media_only]
-    texts = [
-        _turn(trace, at) + elided(turn.user, limits.text) if turn.user else OwnWords(_turn(trace, at) + _NO_TEXT)
-        for at, turn in asked
-    ]
+    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user is not None or turn.media_only]
+    texts = [message(f"turn {at}: " if several else "", turn.user, limits, turn.media_only) for at, turn in asked]
     if len(asked) == 1 and asked[0][1].user:
-        texts += [f"(with {modality or 'something that is no text'}, not shown)" for modality in media_asked(trace)]
+        texts += [
+            f"(with {limits.line(modality, limits.text) or 'something that is no text'}, not shown)"
+            for modality in media_asked(trace)
+        ]
     told = tuple(elided(each, limits.text) for each in known.instructions)
-    title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
+    title = "THE AGENT'S INSTRUCTIONS" + (" (context: what they forbid is rightly refused)" if told else "")
     none = (OwnWords("(no instructions were captured)"),)
     context = [PromptSection(title, told or none, 8 if told else 4, outset=True)]
     if known.said:
@@ -275,29 +339,28 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         said = tuple(recent(known.said, limits.value, limits.context, known.missing))
         context.append(PromptSection(title, said, 20, together=True, outset=True))
     signatures = [
-        (f"agent {elided(one_line(', '.join(tool.agents)), limits.tool)} had " if tool.agents else "")
-        + f"{elided(one_line(tool.name), limits.tool)}"
-        f"{signature(tool.parameters, 2 * limits.tool)}: {elided(one_line(tool.description), limits.tool)}"
+        (f"agent {limits.line(', '.join(tool.agents), limits.tool)} had " if tool.agents else "")
+        + f"{limits.line(tool.name, limits.tool)}{signature(tool.parameters, 4 * limits.tool)}: "
+        + limits.line(tool.description, limits.tool)
         for tool in trace.tools[: limits.listed]
     ]
     if len(trace.tools) > limits.listed:
         signatures.append(f"(… and {len(trace.tools) - limits.listed} more)")
     tools = "\n".join(signatures) if signatures else OwnWords("(no tool definitions were captured)")
-    last = trace.turns[-1].assistant if trace.turns else None
-    answer = _turn(trace, len(trace.turns)) + elided(last, limits.text) if last else _NOTHING
+    answer = (message("", _last_answer(trace), limits),)
     return [
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
         *context,
-        PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True),
         PromptSection("TOOLS THAT THE AGENT HAD", (tools,), 5, outset=True),
+        PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True, whole=not several),
         PromptSection(
             f"WHAT HAPPENED, {'TURN BY TURN, ' if several else ''}IN ORDER (calls and results are evidence; what the "
             "agent thought and said is claims)",
             tuple(steps(trace, facts, limits)),
-            50 if several else 30,
+            70 if several else 30,
         ),
         PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
-        PromptSection("WHAT THE AGENT ANSWERED", (answer,), 15 if several else 25),
+        *([] if several else [PromptSection("WHAT THE AGENT ANSWERED", answer, 25)]),
     ]
 
 
@@ -313,39 +376,3 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
         kept.append(shown)
     missing += len(said) - len(kept)
     return [*([f"({missing} {EARLIER})"] if missing else []), *reversed(kept)]
-
-
-def _turn(trace: Trace, number: int) -> str:
-    """Returns the number of a turn as a prefix, ``""`` in a trace with only one turn."""
-    return f"turn {number}: " if len(trace.turns) > 1 else ""
-
-
-def signature(schema: Any, most: int = _LONGEST) -> str:
-    """Describes the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
-    and on one line, as names and values are the trace's words."""
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping) or not properties:
-        return ""
-    required = schema.get("required")
-    wanted = frozenset(map(str, required)) if isinstance(required, list) else frozenset()
-    shown = [f"{name}: {_kind(each)}{'' if str(name) in wanted else ', optional'}" for name, each in properties.items()]
-    return elided(one_line(neutral(f"({'; '.join(shown)})")), most)
-
-
-def _kind(schema: Any, depth: int = 0) -> str:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return "anything"
-    match schema:
-        case {"enum": list(values)} if values:
-            return " or ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
-        case {"anyOf": list(kinds)} | {"oneOf": list(kinds)}:
-            return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in kinds))
-        case {"type": "array", "items": items}:
-            return f"list of {_kind(items, depth + 1)}"
-        case {"properties": Mapping() as inside} if inside:
-            return f"object ({'; '.join(f'{name}: {_kind(each, depth + 1)}' for name, each in inside.items())})"
-        case {"type": list(names)}:
-            return " or ".join(map(str, names))
-        case {"type": str(name)}:
-            return name if "format" not in schema else f"{name} ({schema['format']})"
-    return "anything"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -156,7 +156,8 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A session as metrics see it. ``trace``: with the turns and tool calls of all traces; ``missing``: traces that are
-    deleted, or too many to be shown; the rest as in :class:`pandaeval_collector.judge.turns.TurnView`."""
+    deleted, or too many to be shown; ``owners``: the trace of each span, of several traces; the rest as in
+    :class:`pandaeval_collector.judge.turns.TurnView`."""
 
     trace: Trace
     traces: int
@@ -164,6 +165,7 @@ class Conversation:
     goal: str = ""
     profile: str = ""
     knowledge: tuple[str, ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
 
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
@@ -189,8 +191,8 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         spans=tuple(spans),
         input=traces[0].input,
         turns=tuple(
-            # With its trace's start where it has none of its own, so that calls can be assigned to it.
-            turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+            # With its trace's start and root where it has none of its own, so that calls and spans can be assigned.
+            replace(turn, start_ns=turn.start_ns or trace.start_ns, span_id=turn.span_id or trace.root_span_id)
             for trace in traces
             for turn in trace.turns
         ),
@@ -205,7 +207,8 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     )
     goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
     knowledge = tuple(dict.fromkeys(text for trace in traces for text in facts_of(trace, trace.spans)[2]))
-    return Conversation(whole, len(traces), missing, goal, profile, knowledge)
+    owners = {span.span_id: trace.trace_id for trace in traces for span in trace.spans}
+    return Conversation(whole, len(traces), missing, goal, profile, knowledge, owners)
 
 
 def stated(view: TurnView | Conversation, goal: str = "") -> dict[str, str]:

@@ -129,8 +129,10 @@ def _calibrated(config: Config, names: MetricNames) -> dict[str, float]:
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
-    """Returns the extra signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
-    names = config.session.extra_signals
+    """Returns the extra signals by their present names: ``error`` stands for ``response`` and ``grounding``. Where any
+    counts, so does ``correctness``, which is there only where a judge is asked for it about each trace."""
+    names: tuple[str, ...] = config.session.extra_signals
+    names = (*names, "correctness") if names else ()
     every = (each for name in names for each in (("response", "grounding") if name == "error" else (name,)))
     return tuple(dict.fromkeys(every))
 
@@ -156,6 +158,7 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         pii=config.redact.pii,
         custom=config.redact.custom,
         votes=judge.votes,
+        correctness=judge.correctness,
         turn_calls=judge.turn_calls,
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),

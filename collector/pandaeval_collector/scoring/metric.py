@@ -308,6 +308,9 @@ class Metric(Generic[S, C]):
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""
     ask: Callable[[S, Judge], Awaitable[Finding | None]] | None = None
     """Of kind ``llm``: asks a judge that has read the trace. Runs on an event loop and must not block it."""
+    asked_by_session: bool = False
+    """Of level trace, kind ``llm``: a session's own metric asks the same, so it is asked about traces of sessions only
+    with ``judge.correctness: trace``."""
     rubrics: tuple[Rubric[Any], ...] = ()
     """All that ``ask`` may ask, extractions first, its own question last; so people can read them."""
     unscored: tuple[Why, ...] = ()
@@ -335,6 +338,12 @@ class Metric(Generic[S, C]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"{self.level}.{self.name}")
         check(self)
+
+    @property
+    def asks(self) -> str:
+        """The name of the question that gives its verdict."""
+        own = self.part or (self.rubrics[-1] if self.rubrics else self)
+        return own.name
 
     @property
     def needs_session(self) -> bool:

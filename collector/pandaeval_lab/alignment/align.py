@@ -9,7 +9,6 @@ above zero.
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -19,8 +18,9 @@ from pydantic import Field
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
+from pandaeval_collector.jobs.same_cause import fenced
+from pandaeval_collector.judge.neutral import elided, neutral, one_line
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline, Reason, Rubric, Verdict
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
@@ -223,11 +223,7 @@ agent says so is not enough."
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
     """Writes the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
     people or judges that read runs, and is fenced."""
-    fence = secrets.token_hex(NONCE_DIGITS // 2)
-    lines = "\n".join(f"{number}. {_line(*each)}" for number, each in enumerate(errors[:_MOST_SHOWN], 1))
-    text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
-    digest = hashlib.blake2b(lines.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
+    return fenced((_HEAD, "\n".join(f"{n}. {_line(*each)}" for n, each in enumerate(errors[:_MOST_SHOWN], 1))))
 
 
 def _line(run: LabelledRun, judged: JudgedUnit) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,8 +21,10 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
+from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
-from pandaeval_collector.scoring.metric import Metric, TraceMetric
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._names import config_with_trials, names_of
@@ -41,7 +43,9 @@ def prompts(
         ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
-    trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Fill the prompts with the first agent trace of this file, or with its session.")
+    ] = None,
 ) -> None:
     """Print all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
 
@@ -57,7 +61,8 @@ def prompts(
             out.print(printable(text), soft_wrap=True)
     if name in grouping:
         return
-    filled = _first_trace(trace) if trace is not None else None
+    traces = [] if trace is None else _first_session(trace)
+    filled = traces[0] if traces else None
     in_one = settings.judge.turn_calls == "shared" and settings.judge.votes == 1
     together = shared(judged.values(), filled, settings.judge.language) if in_one else ""
     if together and name in (None, TOGETHER):
@@ -77,21 +82,23 @@ def prompts(
         added = Guidance()
         if settings.judge.guidelines is not None and metric.rubrics:
             held = adopted(read_guidelines(Path(settings.judge.guidelines)))
-            added = guidance(held, metric.key, metric.rubrics[-1].name, "" if filled is None else filled.agent)
-        for rubric, text in sent(metric, filled, settings.judge.language, added):
+            added = guidance(held, metric.key, metric.asks, "" if filled is None else filled.agent)
+        for rubric, text in sent(metric, traces, settings.judge.language, added):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
                 out.print(printable(text), soft_wrap=True)
 
 
-def _first_trace(name: str) -> Trace:
+def _first_session(name: str) -> list[Trace]:
+    """Returns the first agent trace of a file, and the others of its session."""
     with TraceFiles() as run:
         run.add_all(requests([name]))
-        for trace in run.traces():
-            if is_genai(trace):
-                return trace
-    raise UserError(f"{name}: no agent trace in it")
+        found = [trace for trace in run.traces() if is_genai(trace)]
+    if not found:
+        raise UserError(f"{name}: no agent trace in it")
+    session = found[0].session_id
+    return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
 
 V = TypeVar("V", bound=Verdict)
@@ -101,21 +108,31 @@ TOLD = "(what the judge says)"
 
 
 def sent(
-    metric: TraceMetric, trace: Trace | None, language: str, guidance: Guidance
+    metric: Metric[Any, Any], traces: Sequence[Trace], language: str, guidance: Guidance
 ) -> Iterator[tuple[Rubric[Any], str]]:
     """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
-    are filled from ``trace`` if there is one; a placeholder stands for what an earlier question would find. The fence
+    are filled from ``traces`` of one session, the first of which is that of metrics of traces and turns; a placeholder
+    stands for what an earlier question would find. The fence
     code differs from call to call, as it is a secret of the store that judges."""
     given: Mapping[str, Mapping[str, Any]] = {}
-    shown = None if trace is None else redacted(trace)
-    packed = _packed(shown)
-    if shown is not None and metric.ask is not None:
+    subject = _subject(metric.level, [redacted(trace) for trace in traces]) if traces else None
+    packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
+    if subject is not None and metric.ask is not None:
         asked = _Asked(packed)
         with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
-            asyncio.run(_finished(metric.ask(shown, asked)))
+            asyncio.run(_finished(metric.ask(subject, asked)))
         given = asked.given
     for rubric in map(guidance.added_to, metric.rubrics):
         yield rubric, _written(packed, rubric, given.get(rubric.name), language)
+
+
+def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversation:
+    match level:
+        case "session":
+            return conversation(traces, traces[-1].digest)
+        case "turn":
+            return turn_view(traces[0], 0)
+    return traces[0]
 
 
 def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
@@ -132,13 +149,13 @@ def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: s
 
 def _packed(trace: Trace | None) -> Pack:
     if trace is None:
-        return Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
+        return Pack(_RECORD, "CODE", "", 0, ())
     return pack(trace, secrets.token_bytes(16))
 
 
 def of_failures(language: str) -> Mapping[str, str]:
     """Returns the questions by which failures are grouped, word for word under their headings, by name."""
-    packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
+    packed = Pack(_FAILURES, "CODE", "", 0, ())
     asked: tuple[tuple[Rubric[Any], str], ...] = (
         (grouping.RUBRIC, "number of failures"),
         (same_cause.RUBRIC, "number of groups"),
@@ -175,26 +192,4 @@ class _Asked(Judge):
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         self.given[rubric.name] = given or {}
         whole = shape(rubric)
-        return rubric.verdict.model_validate_json(json.dumps(_example(whole, whole)))
-
-
-def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
-    """Returns the smallest value that fits a JSON schema; ``whole`` holds its definitions."""
-    match schema:
-        case {"$ref": str(name)}:
-            return _example(whole["$defs"][name.rpartition("/")[2]], whole)
-        case {"anyOf": [first, *_]}:
-            return _example(first, whole)
-        case {"enum": [first, *_]} | {"const": first}:
-            return first
-        case {"pattern": _}:
-            return "00000000"
-        case {"type": "string"}:
-            return TOLD
-        case {"type": "array", "items": items}:
-            return [_example(items, whole)]
-        case {"properties": properties}:
-            return {name: _example(each, whole) for name, each in properties.items()}
-        case {"type": "number" | "integer"}:
-            return 1
-    return False
+        return rubric.verdict.model_validate_json(json.dumps(made_up(whole, whole, text=TOLD)))

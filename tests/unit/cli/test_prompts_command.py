@@ -30,7 +30,7 @@ def test_every_judged_metric_shows_its_question(columns: str, monkeypatch: pytes
     shown = run()
     for metric in registry((GRADERS,)).values():
         if metric.kind == "llm":
-            assert f": {metric.name}, version {metric.version} ===" in shown
+            assert f": {metric.asks}, version {metric.rubrics[-1].version} ===" in shown
     assert ": task, version" in shown, "extractions are prompts too"
     assert SYSTEM.splitlines()[0] in shown
 
@@ -45,7 +45,7 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
 
 def test_the_question_that_turns_share_by_default_is_shown(tmp_path: Path) -> None:
     parts = tuple(each.part for each in registry((GRADERS,)).values() if each.part is not None)
-    ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric_of(parts))
+    ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
     shown = run("turn")
     assert all(message["content"] in shown for message in ours)
     assert shown.strip() in run()
@@ -68,7 +68,7 @@ def test_all_that_is_sent_is_shown() -> None:
     shown = run()
     for metric in registry((GRADERS,)).values():
         for rubric in metric.rubrics:
-            ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric)
+            ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric)
             assert all(message["content"] in shown for message in ours), rubric.name
             assert json.dumps(response_format(rubric), ensure_ascii=False, indent=1) in shown, rubric.name
     assert repair("(what is wrong with the reply)")["content"] in shown
@@ -103,3 +103,10 @@ def test_guidelines_that_are_adopted_are_part_of_the_question(tmp_path: Path) ->
     assert "- Heed hedges." in shown
     assert "Heed tone." not in shown
     assert "Heed hedges." not in run("plan_quality", "--config", str(config))
+
+
+def test_a_session_s_question_is_filled_with_all_of_its_traces() -> None:
+    shown = run("session.correctness", "--trace", str(CAPTURE.with_name("good_session.otlp.jsonl")))
+    assert ": conversation, version" in shown
+    assert "calls: 5\nturns: 4" in shown
+    assert "[with" not in shown.partition("# Question")[2].partition("Answer with one")[0], "nothing but what applies"

@@ -80,6 +80,21 @@ class TestName:
         assert shown(result("agent_reliability", finding, agent="helper", **of)).name == name
         assert shown(result("agent_reliability", finding, agent="", **of)).name == name.removesuffix(" helper")
 
+    @pytest.mark.parametrize(
+        ("metric", "metadata"),
+        [("goal_completion", {}), ("user_friction", {}), ("agent_reliability", {"band": "high_risk"})],
+    )
+    def test_whether_a_judged_session_was_handled_right_is_for_correctness_to_say(
+        self, metric: str, metadata: dict[str, Any]
+    ) -> None:
+        of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
+        open_ = shown(result(metric, Score(0.0, metadata=metadata), agent="helper", **of))
+        assert (open_.name, open_.status) == ("evaluate session helper", Status())
+        assert "pandaeval.verdict" not in {each.key for each in open_.attributes}
+        wrong = shown(result("correctness", Score(0.2), agent="helper", **of))
+        assert wrong.name == "✗ session helper"
+        assert {each.key: each.value.string_value for each in wrong.attributes}["pandaeval.verdict"] == "fail"
+
 
 class TestPlace:
     """Where a span hangs in the waterfall."""

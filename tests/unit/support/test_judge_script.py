@@ -18,7 +18,7 @@ RUBRICS = {
     rubric.name: rubric
     for rubric in (*GROUPING, *(rubric for metric in registry().values() for rubric in metric.rubrics))
 }
-PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, (), outset=10)
+PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, ())
 
 
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)

@@ -19,7 +19,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "tool_correctness": 0.8,
     "coherence": 1.0,
 }
-EXTRA_SIGNALS = ("error", "response", "grounding", "tool_loop")
+EXTRA_SIGNALS = ("error", "response", "grounding", "tool_loop", "correctness")
 _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consistency score would overflow
 
 
@@ -209,9 +209,10 @@ def agent_reliability(
     0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
 
     ``traces``: one mapping per trace with any of ``confidence``, ``loop_detection``, ``tool_correctness``,
-    ``coherence``, and of the extra signals ``response``, ``error`` and ``tool_loop``, which have weight 1 and take part
-    only when their risk is above 0. ``extra_signals=()`` leaves those out. ``weights`` overrides defaults key by key; a
-    signal of weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad weight, signal or name.
+    ``coherence``, and of the extra signals ``response``, ``error``, ``tool_loop`` and ``correctness``, which have
+    weight 1 and take part only when their risk is above 0. ``extra_signals=()`` leaves those out. ``weights`` overrides
+    defaults key by key; a signal of weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad
+    weight, signal or name.
     """
     merged = merged_weights(weights)
     for name in extra_signals:

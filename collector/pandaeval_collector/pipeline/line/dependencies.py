@@ -19,7 +19,14 @@ from pandaeval_collector.base.result import Result, Unit, cut
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.pipeline.line.facts import SignalFacts
-from pandaeval_collector.pipeline.line.members import Member, own_texts, remembered, unit_again, unpack_answers
+from pandaeval_collector.pipeline.line.members import (
+    Member,
+    from_row,
+    own_texts,
+    remembered,
+    unit_again,
+    unpack_answers,
+)
 from pandaeval_collector.pipeline.line.revisions import taken_back
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.understanding import Run, with_session
@@ -209,6 +216,41 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
     return reading.trace
 
 
+def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
+    """Returns id, metric and named spans of the results that fail a trace, those of judges left out but for the step
+    that ``correctness`` names, of the trace or of its session. ``anew``: metrics that are said anew."""
+    found: list[tuple[str, str, Sequence[str]]] = []
+    for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
+        is_judged, name = key.endswith(".correctness"), key.partition(".")[2]
+        of_session, is_old = key.startswith("session."), about == unit.id and name in anew
+        if row.success is not False or is_old or (of_session and not is_judged):
+            continue
+        body = orjson.loads(row.body)
+        if is_judged or body["evaluator"]["kind"] != "llm":
+            found.append((row.id, name, tuple(body["span_ids"])))
+    return found
+
+
+def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
+    """Returns what explains the failure of a trace anew, where a judge's ``result`` about it, or about its session,
+    names the first wrong step; nothing where the trace is not kept."""
+    finding, step = result.finding, result.finding.metadata.get("blame")
+    if result.success is not False or result.metric != "correctness" or not isinstance(finding, Score) or not step:
+        return []
+    unit, id_ = result.unit, bytes.fromhex(step["trace_id"])
+    if unit.level == "session":
+        row = store.left_behind([id_]).get(id_)
+        if row is None:
+            return []
+        member = from_row(row)
+        unit = unit_again(member, unit.id, member.facts.digest)
+    trace = kept_trace(store.contents(id_), unit.evidence)
+    stand = [each for each in _failed_before(store, unit, ()) if each[1] != result.metric]
+    return (
+        [] if trace is None else evaluator.blamed(trace, unit, [*stand, (result.id, result.metric, finding.span_ids)])
+    )
+
+
 class Dependencies:
     """Evaluates the metrics that read other traces of a session. Reads the store and never writes; one thread."""
 
@@ -267,12 +309,7 @@ class Dependencies:
         member, evaluator = reading.member, self._evaluator
         unit = unit_again(member, reading.stretch.session_id, member.facts.digest)
         anew = {result.metric for result in results if result.unit.level == "trace"}
-        stand = [
-            (row.id, body["metric"], tuple(body["span_ids"]))
-            for (about, key), row in self._store.newest_results([unit.id]).items()
-            if row.success is not None and not row.success and not (about == unit.id and key.partition(".")[2] in anew)
-            if (body := orjson.loads(row.body))["evaluator"]["kind"] != "llm"
-        ]
+        stand = _failed_before(self._store, unit, anew)
         trace = reading.trace or _kept(self._store, reading)
         if trace is None and (stand or any(result.success is False for result in results)):
             return [*results]

@@ -14,6 +14,7 @@ from pandaeval_collector.base.score import Why
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
+from pandaeval_collector.pipeline.line.dependencies import blamed_by_judge
 from pandaeval_collector.pipeline.line.handover import Adoption, Handed, MemberHandover
 from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
@@ -172,6 +173,7 @@ class Line:
             decision.changes.ended.append(judgement.end)
             results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
+        results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
         self._revisions.add(results, decision)
         return decision
 

@@ -120,8 +120,18 @@ class Judged:
         embedder = self._preparation.embedder
         texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         return self._asked(
-            self._metrics, trace, trace, trace_unit(trace), suspicious, lambda threshold: TraceContext(texts, threshold)
+            self._of(trace.session_id),
+            trace,
+            trace,
+            trace_unit(trace),
+            suspicious,
+            lambda threshold: TraceContext(texts, threshold),
         )
+
+    def _of(self, session_id: str | None) -> list[Metric[Any, Any]]:
+        """Returns the metrics that a judge is asked for about a trace of this session, or without one."""
+        every = session_id is None or self._settings.correctness == "trace"
+        return [metric for metric in self._metrics if every or not metric.asked_by_session]
 
     def of_turns(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns, for all turns of a trace, the results that need no model, and questions for the others."""
@@ -205,14 +215,17 @@ class Judged:
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
         """Draws anew for a trace that was asked about before its session was known; ``unit`` names the session, if
         there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
-        are not chosen become ``not_sampled``."""
-        whole = unit.session_id or unit.trace_id
-        metrics = {m.key: m for m in (*self._metrics, *self._of_turns)}
+        are not chosen become ``not_sampled``; those that the session answers have no result any more."""
+        whole, asked = unit.session_id or unit.trace_id, self._of(unit.session_id)
+        metrics = {m.key: m for m in (*asked, *self._of_turns)}
         choices = {key: self._settings.selection.choose(key, whole, suspicious) for key in metrics}
+        left = {m.key: Choice(False, 0.0, False) for m in self._metrics if m.key not in metrics}
         found: list[Result] = []
         for result in results:
             key = f"{result.unit.level}.{result.metric}"
             choice = choices.get(key)
+            if key in left:
+                continue
             if choice is not None and result.evaluator.kind != "code":
                 if choice.included:
                     result = replace(result, finding=_with(result.finding, choice, {}))
@@ -220,9 +233,9 @@ class Judged:
                     result = self.answered(self._question(metrics[key], result.unit, choice), _NOT_SAMPLED)
             found.append(result)
         given = {result.metric for result in results if result.unit.level == "trace"}
-        left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]
+        left_out = [m for m in asked if not choices[m.key].included and m.name not in given]
         found += [self.answered(self._question(m, unit, choices[m.key]), _NOT_SAMPLED) for m in left_out]
-        return found, choices
+        return found, choices | left
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an

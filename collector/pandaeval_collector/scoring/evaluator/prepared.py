@@ -31,8 +31,9 @@ class JudgeSettings:
     """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
-    ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
-    questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
+    ``module:function``; ``votes``: verdicts on each question, of which the median counts;
+    ``correctness``: whether it is asked about sessions alone or about each of their traces too; ``turn_calls``: whether
+    the questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
     models; ``defaults``: of all others; ``guidelines``: added to questions."""
 
     model: str
@@ -43,6 +44,7 @@ class JudgeSettings:
     pii: bool = False
     custom: tuple[str, ...] = ()
     votes: int = 1
+    correctness: Literal["session", "trace"] = "session"
     turn_calls: Literal["shared", "separate"] = "shared"
     language: str = "en"
     defaults: CallParameters = field(default_factory=CallParameters)
@@ -61,8 +63,7 @@ class JudgeSettings:
         """Returns the guidelines for a metric's question about a run of an agent."""
         if not self.guidelines:
             return Guidance()
-        verdict = metric.part.name if metric.part is not None else metric.rubrics[-1].name if metric.rubrics else ""
-        return guidance(self.guidelines, metric.key, verdict, agent)
+        return guidance(self.guidelines, metric.key, metric.asks, agent)
 
     def asked_with(self, model: str) -> str:
         """Returns a model's call parameters that may change its answers, as a text; ``""`` if none is set."""
@@ -78,7 +79,7 @@ class EvaluatorSettings:
     """Whether the enabled metrics were named one by one, so that each is wanted."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
-    extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
+    extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop", "correctness")
     coherence_signal: str = "sure"
     end_tokens: tuple[str, ...] = ()
     """Answers by which agents declare that they are done."""

@@ -165,6 +165,9 @@ class TestEvidence:
         assert found[0] != ""
 
 
+_JUDGED = ["session.correctness", "session.goal_completion", "session.user_friction"]
+
+
 class TestAsking:
     @pytest.mark.parametrize("judged", [(False, False), (True, False), (False, True)])
     def test_a_session_is_asked_about_where_any_of_its_traces_is_judged(
@@ -172,7 +175,7 @@ class TestAsking:
     ) -> None:
         members = [member(number, judged=is_judged) for number, is_judged in enumerate(judged, 1)]
         _, jobs = scores(store, *members, judged=True).score("s", Trigger.IDLE)
-        assert [job.metric for job in jobs] == (["session.goal_completion"] if any(judged) else [])
+        assert [job.metric for job in jobs] == (_JUDGED if any(judged) else [])
         for job in jobs:
             assert (job.trace_id.hex(), job.delay) == (trace_id(2), 0.0)
             assert orjson.loads(job.body) == {
@@ -190,7 +193,7 @@ class TestAsking:
     )
     def test_a_crash_or_a_result_that_failed_is_suspicious(self, store: Store, suspect: dict[str, Any]) -> None:
         members = member(1, judged=True), member(2, judged=True, **suspect), member(3, judged=True)
-        _, [job] = scores(store, *members, judged=True).score("s", Trigger.IDLE)
+        _, [job, *_] = scores(store, *members, judged=True).score("s", Trigger.IDLE)
         assert orjson.loads(job.body)["suspicious"] is True
 
     def test_another_session_is_another_question(self, tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ class TestAsking:
         for session in ("s", "t"):
             store = Store(tmp_path / session, "off")
             store.commit(WriteSet(session_traces=[to_row(member(1, judged=True), session)], touched={session})).result()
-            _, [job] = scores(store, judged=True).score(session, Trigger.IDLE)
+            _, [job, *_] = scores(store, judged=True).score(session, Trigger.IDLE)
             ids.add(job.id)
             store.close()
         assert len(ids) == 2

@@ -1,10 +1,9 @@
-"""The metrics of a turn and of a conversation, case by case: what is scored and unscored, and what code decides."""
+"""The metrics of a turn, case by case: what is scored and unscored, and what code decides."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +12,8 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
-from pandaeval_collector.scoring.metric import SessionContext, SessionView, TurnContext, TurnMetric
+from pandaeval_collector.judge.turns import TurnView, turn_view
+from pandaeval_collector.scoring.metric import TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.turn.agent_behavior_failure import LABELS as OF_AGENT
 from pandaeval_collector.scoring.metrics.turn.tool_call_behavior_failure import LABELS as OF_TOOLS
 from pandaeval_collector.scoring.registry import registry
@@ -58,10 +57,9 @@ async def scored(name: str, subject: Trace = RUN, **parts: Any) -> Score:
     return found
 
 
-def test_there_are_seven_and_one() -> None:
+def test_there_are_seven() -> None:
     assert set(METRICS) == {*RATED, "agent_behavior_failure", "tool_call_behavior_failure"}
     assert {metric.threshold for metric in METRICS.values() if metric.scale} == {3.0}
-    assert registry()["session.goal_completion"].kind == "llm"
 
 
 async def test_one_call_answers_all_seven_each_by_its_own_part() -> None:
@@ -209,48 +207,6 @@ class TestRepeatedCalls:
         assert found is not None
         assert (found.value, found.label) == (0.0, "repeated tool call")
         assert by_code(turn_view(RUN, 0)) is None
-
-
-class TestGoal:
-    METRIC = registry()["session.goal_completion"]
-
-    @pytest.mark.parametrize(("completed", "score"), [(True, 1.0), (False, 0.0), (None, None)])
-    async def test_is_yes_or_no(self, completed: bool | None, score: float | None) -> None:
-        answer = {"goal": "Find it.", "reason": "So.", "completed": completed}
-        whole, caller = conversation([RUN, AGAIN], "d"), ScriptedCaller({"goal_completion": answer})
-        assert self.METRIC.ask is not None
-        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
-        if score is None:
-            assert isinstance(found, Unscored)
-            assert (found.why, found.reason) == (Why.INSUFFICIENT_EVIDENCE, "the judge could not tell: So.")
-            return
-        assert found == Score(score, "So.", {"goal": "Find it.", "turns": 2})
-        assert "turn 2: Where is my parcel now?" in caller.messages[0][1]["content"], "all of it is shown"
-        assert "call 4: search" in caller.messages[0][1]["content"]
-
-    async def test_what_anybody_stated_goes_with_the_question(self) -> None:
-        whole = replace(
-            conversation([RUN, AGAIN], "d"), goal="Get it.", profile="in a hurry", knowledge=("It closes.",)
-        )
-        caller = ScriptedCaller({"goal_completion": {"goal": "Find it.", "reason": "So.", "completed": True}})
-        assert self.METRIC.ask is not None
-        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
-        assert isinstance(found, Score)
-        assert found.metadata["goal"] == "Get it."
-        given = caller.questions[0].partition("Taken from the record, data as well:")[2]
-        places = [given.index(each) for each in ("goal:", "Get it.", "profile:", "in a hurry", "knowledge:", "- It cl")]
-        assert places == sorted(places), "each under its name"
-
-    async def test_traces_that_the_judge_was_not_shown_are_counted(self) -> None:
-        whole = replace(conversation([RUN, AGAIN], "d"), missing=3)
-        caller = ScriptedCaller({"goal_completion": {"goal": "Find it.", "reason": "So.", "completed": True}})
-        assert self.METRIC.ask is not None
-        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
-        assert found == Score(1.0, "So.", {"goal": "Find it.", "turns": 2, "traces_not_shown": 3})
-
-    def test_a_session_without_traces_has_none(self) -> None:
-        context = SessionContext(0.5, frozenset(), {}, ())
-        assert isinstance(self.METRIC.evaluate(SessionView("s", ()), context), Unscored)
 
 
 def test_a_view_tells_what_is_given_with_every_question() -> None:

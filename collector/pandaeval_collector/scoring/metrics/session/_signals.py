@@ -62,7 +62,8 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
-    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled."""
+    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled; its
+    correctness where a judge was asked for it, unless all of our own are switched off."""
     found = {
         kind: signal.value
         for kind in KINDS
@@ -78,12 +79,10 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
             # A crash counts even if ``response`` gives it no score (its root span never came, or the metric is
             # disabled): without it the session would look better than it was.
             found[ended] = 0.0
-    loop = trace.signals.get("tool_loop")
-    if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
-        found["tool_loop"] = loop.value
-    grounding = trace.signals.get("grounding")
-    if "grounding" in context.extra_signals and grounding is not None and grounding.value is not None:
-        found["grounding"] = grounding.value  # only a failed one has a value here
+    for name in ("tool_loop", "correctness", "grounding"):  # the last has a value only where it fails
+        signal = trace.signals.get(name)
+        if name in context.extra_signals and signal is not None and signal.value is not None and signal.value < 1.0:
+            found[name] = signal.value
     return found
 
 

@@ -1,10 +1,10 @@
 """Did the agent ever fail badly in this session?
 
 Per trace the greatest weighted risk (1 - signal) of confidence, repetition, tool choice and topic, and of our own
-three: a run that did not end well (``response``), values from nowhere (``grounding``) and a loop of tool calls; over
-the session 0.9 × the mean of the worst 15 % + 0.1 × the worst. It does not average good traces against a bad one. Yet
-the tail is relative: one catastrophe among 14 to 20 traces still scores 0.60, so read ``max_risk`` and the flagged
-traces too.
+three: a run that did not end well (``response``), values from nowhere (``grounding``) and a loop of tool calls; where a
+judge was asked about each trace, of its ``correctness``, too. Over the session 0.9 × the mean of the worst 15 % + 0.1 ×
+the worst. It does not average good traces against a bad one. Yet the tail is relative: one catastrophe among 14 to 20
+traces still scores 0.60, so read ``max_risk`` and the flagged traces too.
 
 Without a judge it rests on what code can see, and says so: ``metadata.basis`` is ``inline``, ``coverage`` counts the
 judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
@@ -122,11 +122,11 @@ METRIC = Metric(
     level="session",
     name="agent_reliability",
     kind="math",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",
     evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-    signals=(*KINDS, "response", "grounding", "tool_loop"),
+    signals=(*KINDS, "response", "grounding", "tool_loop", "correctness"),
 )

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 from pandaeval_collector.scoring.metric import TraceContext
-from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
+from pandaeval_otel.model import ToolCall, Trace
 
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
@@ -183,25 +183,3 @@ def parameters(call: ToolCall) -> Any:
     value = redact_value(call.arguments)
     text = as_text(value)
     return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
-
-
-def said_before(trace: Trace) -> dict[int, str]:
-    """Returns what the model thought or said when it asked for a call, by the call's 0-based position, without secrets:
-    claims. Matches calls by name and order, as ids repeat in real traces."""
-    asked: dict[str, list[str]] = {}
-    for span in trace.spans:
-        for message in (span.output or ()) if span.kind is Kind.LLM else ():
-            words = redact(" ".join(part.text for part in message.parts if isinstance(part, Reasoning | Text)).strip())
-            for part in message.parts:
-                if isinstance(part, ToolRequest):
-                    asked.setdefault(part.name, []).append(words)
-    made: dict[str, list[int]] = {}
-    for index, call in enumerate(trace.tool_calls):
-        made.setdefault(call.name, []).append(index)
-    return {
-        index: words
-        for name, indexes in made.items()
-        if len(indexes) == len(asked.get(name, ()))
-        for index, words in zip(indexes, asked[name], strict=True)
-        if words
-    }

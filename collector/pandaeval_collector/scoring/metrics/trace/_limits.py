@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import ends_run
-from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up, was_to_change
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
-from pandaeval_otel.model import Kind, ToolCall, Trace
+from pandaeval_otel.model import Kind, Trace
 
 # What came of a run, read from its spans: what calls and searches gave back, and what the agent answered.
 _RESULTS = 1200
@@ -30,22 +29,14 @@ _LONGEST = 20_000
 """Characters of one text that are looked at: more than is ever shown."""
 
 
-def outcome(trace: Trace) -> dict[str, Any]:
-    """Returns ``{results, answer}``, and ``{error}`` of a run that ended with one: only what was recorded, shortened
-    and without secrets."""
+def outcome(trace: Trace) -> str:
+    """Returns what came of a run, for people: results, answer, and the error of a run that ended with one; only what
+    was recorded, at most about 2000 characters, without secrets."""
     said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
-    answer = " / ".join(said) or (trace.output or "").strip() or "(none)"
-    found: dict[str, Any] = {"results": _results(trace) or "nothing was called", "answer": _short(answer, _ANSWER)}
-    if trace.error is not None:
-        found["error"] = _short(trace.error, _ANSWER)
-    return found
-
-
-def as_sentences(found: dict[str, Any]) -> str:
-    """Writes an outcome for people, at most about 2000 characters."""
-    results = found["results"] if isinstance(found["results"], str) else "; ".join(found["results"])
-    ended = f" The run ended with an error: {found['error']}." if "error" in found else ""
-    return elided(f"{results.rstrip('.')}.{ended} The agent answered: {found['answer']}", _OUTCOME)
+    answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
+    results = "; ".join(_results(trace)) or "nothing was called"
+    ended = "" if trace.error is None else f" The run ended with an error: {_short(trace.error, _ANSWER)}."
+    return elided(f"{results.rstrip('.')}.{ended} The agent answered: {answer}", _OUTCOME)
 
 
 def _results(trace: Trace) -> list[str]:
@@ -76,19 +67,6 @@ LEFT_UNDONE = 0.49
 """Below half: the user was left with nothing, or with an action that was not carried out."""
 NOT_KNOWN = 0.74
 """In part at most: what was to be found out was not."""
-
-_ACTS = frozenset(
-    """
-    accept activate add apply approve assign book buy cancel change charge close confirm create deactivate delete deploy
-    disable edit enable exchange grant insert issue merge modify move open order pay post publish purchase put refund
-    register reject remove rename renew replace reserve reset return revoke save schedule send set submit transfer
-    update upgrade upload upsert write
-    """.split()  # noqa: SIM905 - a list of words to be read
-)
-"""First words of tools that are there to change something. A name that says nothing is not taken for an action here:
-what it failed to do may as well have been found out elsewhere."""
-_SEGMENT = re.compile(r"__|[./:]")
-_FIRST_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +108,7 @@ def completion_limit(trace: Trace) -> Limit:
     lost = lost_at(trace)
     if not lost:
         return NO_LIMIT
-    undone = tuple(at + 1 for at in lost if _acts(trace, trace.tool_calls[at]))
+    undone = tuple(at + 1 for at in lost if was_to_change(trace, trace.tool_calls[at]))
     numbers = undone or tuple(at + 1 for at in lost)
     which = "call" if len(numbers) == 1 else "calls"
     reason = f"{which} {', '.join(map(str, numbers[:10]))} failed, and nothing made up for it"
@@ -158,12 +136,3 @@ def efficiency_limit(trace: Trace) -> Limit:
         f"{found.wasted_calls} of {found.calls} calls repeated another one in vain",
         numbers,
     )
-
-
-def _acts(trace: Trace, call: ToolCall) -> bool:
-    """Returns whether a call was to change something, by its definition or its name."""
-    tool = trace.definition(call)
-    if tool is not None and tool.read_only is not None:
-        return not tool.read_only
-    verb = _FIRST_WORD.search(_SEGMENT.split(call.name)[-1])
-    return verb is not None and verb[0].casefold() in _ACTS

@@ -15,7 +15,6 @@ Source: PandaProbe, trace metrics, *Argument Correctness*.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -23,15 +22,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
     asked_for,
-    parameters,
-    said_before,
     undetermined,
     user_input,
     why_not_captured,
@@ -71,11 +67,8 @@ def _bare(name: str) -> str:
 
 
 MAX_JUDGED = 40
-_SHOWN = 3000
-"""Characters that the arguments of all calls get in the question; the record shows them at greater length."""
-_REASONING = 150
-_WITH_REASONING = 15
-"""Of more calls than this the question does not repeat what the agent said before them; the record has it."""
+_NAME = 50
+"""Characters of a name in the question, so that no call is missing from it."""
 _REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
@@ -110,11 +103,11 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="7",
+    version="8",
     text="""
-Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
-long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
-what the agent said before the call: it tells what was meant, and is no evidence that it is right.
+Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record.
+Give exactly one verdict for each of them, and none for any other. What the agent thought or said before a call tells
+what was meant, and is no evidence that it is right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
 needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
@@ -154,13 +147,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     asked = await asked_for(trace, judge)
     numbers = _judged(trace)
-    room = min(400, _SHOWN // len(numbers))
-    said = said_before(trace) if len(numbers) <= _WITH_REASONING else {}
-    listed: list[dict[str, Any]] = []
-    for number in numbers:
-        call = trace.tool_calls[number - 1]
-        each = {"call": number, "name": _short(call.name, 50), "parameters": _short(as_text(parameters(call)), room)}
-        listed.append(each | ({"reasoning": _short(said[number - 1], _REASONING)} if number - 1 in said else {}))
+    listed = [{"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in numbers]
     found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": listed})
     return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
 
@@ -181,16 +168,6 @@ def _known(trace: Trace, call: ToolCall) -> bool:
         schema = tool.parameters if (tool := trace.definition(call)) is not None else None
         return not (isinstance(schema, Mapping) and schema.get("required"))
     return call.has_arguments
-
-
-def _short(text: str, room: int) -> str:
-    """Shortens a text so that it takes about ``room`` characters as quoted JSON: a question that is too long would be
-    cut in its middle, and calls would be missing from it."""
-    if len(json.dumps(text[: room + 1], ensure_ascii=False)) <= room + 2:
-        return text
-    shown = text[:room]
-    quoted = json.dumps(shown, ensure_ascii=False)
-    return f"{shown[: room * room // len(quoted)]}…"
 
 
 def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
@@ -236,7 +213,7 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="7",
+    version="8",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",

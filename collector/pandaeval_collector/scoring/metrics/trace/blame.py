@@ -1,6 +1,7 @@
 """Which step broke the run?
 
-For a run that another metric fails: the first step that a failing result names (the call that fails for good, the
+For a run that another metric fails: the first wrong step that a judge names (``correctness``, of the run or of its
+session), else the first step that a failing result names (the call that fails for good, the
 model's call that says what stands nowhere or claims what was not done, the first repetition in a loop); an agent that
 shows no step of its own is one. What other traces of the session change is explained anew. Where none names a step,
 nothing is said. It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither
@@ -22,6 +23,8 @@ from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Span, Trace
 
 _MOST_CANDIDATES = 3
+_JUDGED = "correctness"
+"""The metric by which a judge names the first wrong step."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
@@ -52,8 +55,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, list[str]]]:
-    """Returns the steps at which the failing metrics say that the run broke, in order, with those metrics. What names
-    the run alone speaks of the answer, and so of the step that gave it."""
+    """Returns the steps at which the failing metrics say that the run broke, the judge's first and then in order, with
+    those metrics. What names the run alone speaks of the answer, and so of the step that gave it."""
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
     found: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
@@ -63,14 +66,15 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
         if named:
             repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
             found.setdefault(named[repeats], []).append(metric)
-    return [(span, found[span.span_id]) for span in steps if span.span_id in found]
+    judged_first = sorted(steps, key=lambda span: _JUDGED not in found.get(span.span_id, ()))
+    return [(span, found[span.span_id]) for span in judged_first if span.span_id in found]
 
 
 METRIC = Metric(
     level="trace",
     name="blame",
     kind="code",
-    version="3",
+    version="4",
     threshold=0.0,
     question="Which step broke the run?",
     needs="a run that another metric fails, naming a step",

@@ -35,7 +35,7 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     told,
     undetermined,
 )
-from pandaeval_collector.scoring.metrics.trace._limits import as_sentences, completion_limit, outcome
+from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
 
 
@@ -81,10 +81,9 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="task_completion",
-    version="6",
+    version="7",
     text="""
-How much of the user's task was accomplished? Task, results of the calls and answer are given below, shortened; look up
-in the record what is in doubt.
+How much of the user's task was accomplished? The task is given below.
 
 - Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
 - An answer about something else, or that puts the user off, accomplishes nothing.
@@ -125,11 +124,11 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    task, found = await task_of(trace, judge), outcome(trace)
-    verdict = await judge.ask(RUBRIC, {"task": task, **found})
+    task = await task_of(trace, judge)
+    verdict = await judge.ask(RUBRIC, {"task": task})
     if verdict.verdict is None:
         return undetermined(verdict.reason)
-    metadata = {"task": task, "outcome": as_sentences(found)}
+    metadata = {"task": task, "outcome": outcome(trace)}
     return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
 
 
@@ -137,7 +136,7 @@ METRIC = Metric(
     level="trace",
     name="task_completion",
     kind="llm",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",

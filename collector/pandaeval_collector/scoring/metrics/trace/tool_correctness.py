@@ -69,7 +69,7 @@ def _check(verdict: ToolSelection, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="tool_correctness",
-    version="6",
+    version="7",
     text="""
 Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had:
 
@@ -114,14 +114,10 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     asked = await asked_for(trace, judge)
-    metadata = _metadata(trace, asked)
-    given = {
-        "user_input": asked,
-        "tools_called": [call.name for call in trace.tool_calls],
-        "available_tools": [tool.name for tool in trace.tools] or "not captured",
-    }
-    verdict = await judge.ask(RUBRIC, given)
-    return undetermined(verdict.reason) if verdict.score is None else Score(verdict.score, verdict.reason, metadata)
+    verdict = await judge.ask(RUBRIC, {"user_input": asked})
+    if verdict.score is None:
+        return undetermined(verdict.reason)
+    return Score(verdict.score, verdict.reason, _metadata(trace, asked))
 
 
 def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
@@ -132,7 +128,7 @@ METRIC = Metric(
     level="trace",
     name="tool_correctness",
     kind="llm",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",

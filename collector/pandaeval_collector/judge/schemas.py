@@ -1,0 +1,90 @@
+"""JSON schemas in a few words: of the answers that a judge gives, and of the parameters of an agent's tools. A schema
+itself takes three times as many tokens, and small models copy it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pandaeval_collector.judge.neutral import elided, neutral, one_line
+
+_LONGEST = 400
+_DEEPEST = 6
+"""Schemas within schemas that are read."""
+_TYPES = {"string": "text", "boolean": "true or false", "integer": "a whole number", "number": "a number"}
+_LIMITS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "above {}",
+    "exclusiveMaximum": "below {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "matching {}",
+    "format": "as {}",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
+    "default": "{} if not given",
+}
+
+
+def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", depth: int = 0) -> str:
+    """Describes a field or parameter: its values, ``more``, and what its schema says of it. ``whole``: the schema with
+    the definitions that are referred to."""
+    about = schema.get("description") if isinstance(schema, Mapping) else None
+    told = f". {one_line(about)}" if isinstance(about, str) and about.strip() else ""
+    return f"{name}: {_kind(schema, whole, depth)}{more}{told}"
+
+
+def signature(schema: Any, most: int = _LONGEST) -> str:
+    """Describes the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
+    and on one line, as names and values are the trace's words."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or not properties:
+        return ""
+    return elided(one_line(neutral(f"({_fields(schema, schema, 0)})")), most)
+
+
+def _fields(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int) -> str:
+    required = schema.get("required")
+    wanted = frozenset(map(str, required if isinstance(required, list) else ()))
+    return "; ".join(
+        field(str(name), each, whole, "" if str(name) in wanted else ", optional", depth + 1)
+        for name, each in schema["properties"].items()
+    )
+
+
+def _kind(schema: Any, whole: Mapping[str, Any], depth: int) -> str:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "anything"
+    match schema:
+        case {"$ref": str(name)}:
+            places = (whole.get(each) for each in ("$defs", "definitions"))
+            known = next((held for held in places if isinstance(held, Mapping)), {})
+            return _kind(known.get(name.rpartition("/")[2]), whole, depth + 1)
+        case {"enum": list(values)} if values:
+            said = " or ".join(map(_json, values))
+        case {"const": value}:
+            said = _json(value)
+        case {"anyOf": list(kinds)} | {"oneOf": list(kinds)}:
+            said = " or ".join(dict.fromkeys(_kind(each, whole, depth + 1) for each in kinds))
+        case {"type": "array"}:
+            said = "a list"
+        case {"properties": Mapping() as inside} if inside:
+            said = f"an object ({_fields(schema, whole, depth)})"
+        case {"type": list(names)}:
+            said = " or ".join(_TYPES.get(str(each), str(each)) for each in names)
+        case {"type": str(name)}:
+            said = _TYPES.get(name, name)
+        case _:
+            return "anything"
+    if "minimum" in schema and "maximum" in schema:
+        said += f" from {_json(schema['minimum'])} to {_json(schema['maximum'])}"
+        schema = {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
+    said += "".join(f", {words.format(_json(schema[key]))}" for key, words in _LIMITS.items() if key in schema)
+    return f"{said}, each {_kind(schema['items'], whole, depth + 1)}" if schema.get("items") else said
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,26 @@
+"""How hard did the agent make it for the user?
+
+None, some or much, by the user's own messages: the user repeats itself, corrects the agent, complains, asks for a
+person or gives up. The judge answers it in the call of ``correctness``. It does not judge whether the agent did right:
+a right refusal may annoy.
+
+Scale: 1 none, 0.5 some, 0 much.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.judge.turns import Conversation
+from pandaeval_collector.scoring.metrics.session.correctness import Whole, of_conversation
+
+SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}
+
+
+def _score(found: Whole, conversation: Conversation) -> Score:
+    turns = ", ".join(map(str, found.friction_turns))
+    reason = f"{found.friction} friction, in turns {turns}" if turns else "no message of the user shows any"
+    return Score(SCORES[found.friction], reason, {"friction": found.friction, "turns": found.friction_turns})
+
+
+METRIC = of_conversation("user_friction", "1", "How hard did the agent make it for the user?", __doc__, _score)

@@ -1,0 +1,86 @@
+"""Did the agent do its job: one call about a session, through the command and the real client of models."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from support.asked import GOOD, said
+from support.judge import JudgeServer, Say, question_of, rubric_of
+from support.judged_files import Result, environ
+
+CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
+SESSION = CAPTURES / "langgraph_genai" / "good_session.otlp.jsonl"
+ALONE = CAPTURES / "openai_openllmetry" / "good.otlp.jsonl"
+LATE = {"thing": "renew the loan", "became": "wrong", "shown_by": "call 5"}
+
+
+class Script:
+    """Answers as for a run that was handled correctly; of a conversation, first with parts that contradict its verdict,
+    then with one that was not."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.questions: list[str] = []
+
+    def __call__(self, number: int, body: dict[str, Any]) -> Say:
+        name = rubric_of(body)
+        self.questions.append(question_of(body))
+        reply = json.loads(said(body["messages"], name, GOOD))
+        if name == "conversation":
+            reply |= {"things": [LATE], "first_wrong_step": "call 5", "sure": 9}
+            reply["correct"] = name not in self.asked
+        self.asked.append(name)
+        return Say(json.dumps(reply))
+
+
+def evaluated(script: Script, monkeypatch: pytest.MonkeyPatch, metrics: str, *files: Path) -> list[Result]:
+    with JudgeServer(script) as server:
+        for name, value in environ(server).items():
+            monkeypatch.setenv(name, value)
+        arguments = ["evaluate", *map(str, files), "--metrics", metrics, "--format", "json"]
+        outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    return [json.loads(line) for line in outcome.stdout.splitlines()]
+
+
+def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script()
+    results = evaluated(script, monkeypatch, "correctness,goal_completion,user_friction,blame", SESSION, ALONE)
+    assert Counter(script.asked) == {"conversation": 2, "correctness": 1}, "one, which was repaired"
+    by_name = {f"{each['level']}.{each['metric']}": each for each in results}
+    assert {name: each["score"] for name, each in by_name.items()} == {
+        "session.correctness": 0.09,
+        "session.goal_completion": 1.0,
+        "session.user_friction": 1.0,
+        "trace.correctness": 0.9,
+        "trace.blame": 1.0,
+    }
+    wrong = by_name["session.correctness"]
+    assert (wrong["label"], wrong["success"]) == ("wrong_thing", False)
+    assert wrong["metadata"]["things"] == [LATE]
+    step, named = by_name["trace.blame"]["metadata"]["step"], wrong["metadata"]["blame"]
+    assert (step["tool"], step["reasons"]) == ("renew_loan", ["correctness names it"])
+    assert (by_name["trace.blame"]["trace_id"], step["span_id"]) == (named["trace_id"], named["span_id"])
+    assert wrong["span_ids"] == [step["span_id"]]
+    assert (
+        by_name["session.goal_completion"]["metadata"]["judge"]["calls"] == 0
+        or wrong["metadata"]["judge"]["calls"] == 0
+    )
+
+
+def test_each_trace_of_a_session_is_judged_where_that_is_wished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PANDAEVAL_JUDGE__CORRECTNESS", "trace")
+    script = Script()
+    results = evaluated(script, monkeypatch, "trace.correctness,agent_reliability", SESSION)
+    assert Counter(script.asked) == {"correctness": 4}
+    assert sum("What was asked before this run" in each for each in script.questions) == 3, "all but the first"
+    [reliability] = [each for each in results if each["metric"] == "agent_reliability"]
+    signals = reliability["metadata"]["per_trace_signals"].values()
+    assert [round(each["correctness_risk"], 6) for each in signals] == [0.1] * 4

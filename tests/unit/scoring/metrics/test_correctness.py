@@ -1,0 +1,174 @@
+"""Did the agent do its job: what a judge's reply has to hold, and the results that one call makes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.turns import Conversation, conversation
+from pandaeval_collector.scoring.metric import SessionContext, SessionView
+from pandaeval_collector.scoring.registry import registry
+from support.asked import RIGHT, Memory, ScriptedCaller, ScriptedJudge
+from support.judged import call, trace
+
+RUN = trace("Where is my parcel at the moment?", calls=[call(1)])
+AGAIN = trace("Where is my parcel now?", calls=[call(number, arguments={"q": "parcel"}) for number in (1, 2, 3)])
+WHOLE = conversation([RUN, AGAIN], "d")
+CONTENT = {"goal_completed": True, "friction": "none", "friction_turns": []}
+CORRECTNESS, GOAL, FRICTION = (
+    registry()[f"session.{name}"] for name in ("correctness", "goal_completion", "user_friction")
+)
+LOST = {"thing": "Find it.", "became": "wrong", "shown_by": "call 3"}
+LIE = {"statement": "It is here.", "step": "turn 2", "grave": True}
+WRONG = {"things": [LOST], "first_wrong_step": "call 3", "correct": False, "sure": 4}
+
+
+async def found(metric: Any, conversation: Conversation = WHOLE, *replies: dict[str, Any]) -> Finding | None:
+    return (await _asked([metric], conversation, *replies))[0][0]
+
+
+async def _asked(
+    metrics: list[Any], conversation: Conversation, *replies: dict[str, Any]
+) -> tuple[list[Finding | None], ScriptedCaller]:
+    caller = ScriptedCaller({"conversation": [{**RIGHT, **CONTENT, **reply} for reply in replies or ({},)]})
+    desk, shown = Desk(caller, Memory()), pack(conversation.trace, b"s" * 32)
+
+    async def one(metric: Any) -> Finding | None:
+        try:
+            return await metric.ask(conversation, Judge(desk, shown, "m", asker=metric.key))
+        except NoVerdictError as error:
+            return Unscored(error.why, str(error))
+
+    return [*await asyncio.gather(*map(one, metrics))], caller
+
+
+async def test_one_call_answers_all_three() -> None:
+    findings, caller = await _asked([CORRECTNESS, GOAL, FRICTION], WHOLE)
+    assert caller.asked == ["conversation"]
+    assert [each.value for each in findings if isinstance(each, Score)] == [0.9, 1.0, 1.0]
+    shown = caller.messages[0][1]["content"]
+    assert all(each in shown for each in ("Where is my parcel now?", "calls 3 to 4: as call 2")), "all of it is shown"
+
+
+@pytest.mark.parametrize(
+    ("reply", "score", "label"),
+    [
+        ({}, 0.9, None),
+        ({"sure": 12}, 0.51, None),
+        ({**WRONG}, 0.04, "wrong_thing"),
+        ({**WRONG, "sure": 97}, 0.49, "wrong_thing"),
+        ({**WRONG, "things": [{**LOST, "became": "missing", "shown_by": None}]}, 0.04, "missing_thing"),
+        ({**WRONG, "things": [{**LOST, "became": "needlessly declined"}]}, 0.04, "needless_refusal"),
+        ({**WRONG, "things": RIGHT["things"], "misstatements": [LIE]}, 0.04, "false_statement"),
+        ({"misstatements": [{**LIE, "grave": False}]}, 0.9, None),
+        ({**WRONG, "broken_rules": [{"rule": "Never.", "step": 2}], "misstatements": [LIE]}, 0.04, "forbidden_action"),
+        ({"things": [{**LOST, "became": "rightly declined", "shown_by": "turn 1"}]}, 0.9, None),
+    ],
+)
+async def test_the_score_is_how_sure_and_the_label_the_gravest_part(
+    reply: dict[str, Any], score: float, label: str | None
+) -> None:
+    got = await found(CORRECTNESS, WHOLE, reply)
+    assert isinstance(got, Score), got
+    assert (got.value, got.label) == (score, label)
+
+
+async def test_the_first_wrong_step_leads_to_its_span() -> None:
+    got = await found(CORRECTNESS, WHOLE, WRONG)
+    assert isinstance(got, Score)
+    assert got.span_ids == (AGAIN.tool_calls[1].span_id,), "the third call of both traces"
+    by_turn = await found(CORRECTNESS, WHOLE, {**WRONG, "first_wrong_step": "turn 1"})
+    assert isinstance(by_turn, Score)
+    assert by_turn.span_ids == (RUN.turns[0].span_id or RUN.root_span_id,)
+    assert got.metadata["things"] == [LOST]
+    assert got.metadata["first_wrong_step"] == "call 3"
+
+
+@pytest.mark.parametrize(
+    ("reply", "wrong"),
+    [
+        ({"things": [{**LOST, "became": "done", "shown_by": "call 5"}]}, "there is no call 5"),
+        ({**WRONG, "first_wrong_step": "turn 3"}, "there is no turn 3"),
+        ({"friction": "some", "friction_turns": [9]}, "there is no turn 9"),
+        ({"things": [{**LOST, "became": "done", "shown_by": None}]}, "is the step that did it"),
+        ({"things": [LOST]}, "name a wrong thing"),
+        ({"things": [LOST], "correct": None}, "name a wrong thing"),
+        ({"broken_rules": [{"rule": "Never.", "step": "call 1"}]}, "name a forbidden action"),
+        ({"misstatements": [LIE]}, "name a false statement"),
+        ({"correct": False}, "no part before it says what was wrong"),
+        ({"first_wrong_step": "call 1"}, "has to be null where the agent did right"),
+        ({"friction": "much"}, "friction_turns"),
+        ({"things": [{**LOST, "became": "sort of"}]}, "things.0.became"),
+        ({"first_wrong_step": "the third one"}, "first_wrong_step"),
+        ({"sure": 120}, "sure"),
+    ],
+)
+async def test_parts_that_do_not_fit_are_asked_for_once_more(reply: dict[str, Any], wrong: str) -> None:
+    findings, caller = await _asked([CORRECTNESS], WHOLE, reply, {})
+    assert isinstance(findings[0], Score)
+    assert wrong in caller.messages[1][-1]["content"]
+    twice, caller = await _asked([CORRECTNESS, GOAL, FRICTION], WHOLE, reply)
+    assert len(caller.asked) == 2, "for all three"
+    assert [each.why for each in twice if isinstance(each, Unscored)] == [Why.INVALID_VERDICT] * 3
+
+
+async def test_what_the_record_does_not_tell_is_no_score() -> None:
+    things = [{**LOST, "became": "unknown", "shown_by": None}]
+    findings, _ = await _asked([CORRECTNESS, GOAL], WHOLE, {"things": things, "correct": None, "goal_completed": None})
+    assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE] * 2
+
+
+async def test_the_goal_is_strictly_reached_or_not() -> None:
+    declined = {"things": [{**LOST, "became": "rightly declined"}], "goal_completed": False}
+    findings, _ = await _asked([CORRECTNESS, GOAL], replace(WHOLE, missing=1), declined)
+    right, goal = findings
+    assert isinstance(right, Score)
+    assert isinstance(goal, Score)
+    assert (right.value, goal.value) == (0.9, 0.0)
+    assert goal.metadata == {"goal": "Find it.", "turns": 2, "traces_not_shown": 1}
+
+
+@pytest.mark.parametrize(("level", "score"), [("some", 0.5), ("much", 0.0)])
+async def test_friction_names_the_turns_that_show_it(level: str, score: float) -> None:
+    got = await found(FRICTION, WHOLE, {"friction": level, "friction_turns": [1, 2]})
+    assert isinstance(got, Score)
+    assert (got.value, got.reason) == (score, f"{level} friction, in turns 1, 2")
+
+
+async def test_what_anybody_stated_goes_with_the_question() -> None:
+    known = replace(WHOLE, goal="Get it.", profile="in a hurry", knowledge=("It closes.",))
+    findings, caller = await _asked([GOAL], known)
+    assert isinstance(findings[0], Score)
+    assert findings[0].metadata["goal"] == "Get it."
+    given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+    assert all(each in given for each in ("goal:", "Get it.", "profile:", "in a hurry", "knowledge:", "- It cl"))
+
+
+@pytest.mark.parametrize(("system", "rule"), [("Be kind.", "instructions forbid is"), (None, "No instructions were")])
+async def test_rules_are_put_only_where_what_they_speak_of_was_captured(system: str | None, rule: str) -> None:
+    told = replace(RUN, spans=tuple(span.but(system=system) for span in RUN.spans))
+    judge = ScriptedJudge()
+    assert isinstance(await judge.finding(registry()["trace.correctness"], told), Score)
+    assert judge.caller.asked == ["correctness"]
+    question = judge.caller.questions[0]
+    assert rule in question
+    assert "[with" not in question
+    assert sum(each in question for each in ("instructions forbid is", "No instructions were")) == 1
+
+
+@pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
+async def test_nothing_is_said_where_less_than_half_could_be_shown(metric: Any) -> None:
+    findings, caller = await _asked([metric], replace(WHOLE, missing=3))
+    assert [each.why for each in findings if isinstance(each, Unscored)] == [Why.INSUFFICIENT_EVIDENCE]
+    assert not caller.asked
+
+
+@pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
+def test_a_session_without_traces_has_none(metric: Any) -> None:
+    assert isinstance(metric.evaluate(SessionView("s", ()), SessionContext(0.5, frozenset(), {}, ())), Unscored)
