@@ -214,7 +214,7 @@ def evaluate(traces: Path, questions: Questions, url: str) -> list[dict[str, Any
     config, results = traces.with_name("arena.yaml"), traces.with_name("results.jsonl")
     config.write_text(json.dumps(questions.config(url)), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("pandaeval")), "evaluate", str(traces), "--config", str(config)]
-    command += ["--metrics", ",".join(questions.keys), "--format", "json", "--output", str(results), "--workers", "0"]
+    command += ["--metrics", ",".join(questions.keys), "--format", "json", "--output", str(results)]
     done = subprocess.run(command, env=questions.environment, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"pandaeval evaluate left with {done.returncode}:\n{done.stderr}")
