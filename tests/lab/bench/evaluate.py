@@ -4,7 +4,7 @@
     python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 1,2]
 
 With ``--sets``: spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric
-and for all, in one process. The checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON
+and for all, in one process that reads. The checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON
 lines (``traces*.jsonl``, also ``.xz``). Without: a file of synthetic traces, scored with one and two further
 processes, and whether the results are the same to the byte but for times.
 """
@@ -101,8 +101,8 @@ def of_sets(folders: Sequence[Path], beside: Path | None, rounds: int, metric: s
                 results: dict[str, str] = {}
                 for _ in range(rounds):
                     for name, checkout in checkouts.items():
-                        start = once(first, "--workers", "0", *options, checkout=checkout)[1]
-                        _, taken, results[name] = once(path, "--workers", "0", *options, checkout=checkout)
+                        start = once(first, "--workers", "1", *options, checkout=checkout)[1]
+                        _, taken, results[name] = once(path, "--workers", "1", *options, checkout=checkout)
                         least[name] = [min(least[name][0], start), min(least[name][1], taken)]
                 for name, (start, taken) in least.items():
                     cpu = taken - start
