@@ -4,8 +4,8 @@
     python tests/lab/bench/evaluate.py [--traces 5000] [--rounds 3] [--workers 1,2]
 
 With ``--sets``: spans, megabytes, and the CPU seconds beside those that a file of the first trace takes, for one metric
-and for all, in one process that reads. The checkouts take turns; the least of the rounds counts. A set is a folder of OTLP/JSON
-lines (``traces*.jsonl``, also ``.xz``). Without: a file of synthetic traces, scored with one and two further
+and for all, in one process that reads. The checkouts take turns; the least of the rounds counts. A set is a folder of
+OTLP/JSON lines (``traces*.jsonl``, also ``.xz``). Without: a file of synthetic traces, scored with one and two further
 processes, and whether the results are the same to the byte but for times.
 """
 
