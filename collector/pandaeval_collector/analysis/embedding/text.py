@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
@@ -38,6 +39,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 LIMIT = 5000
+_SPACE, _LAST_SPACE = re.compile(r"\s"), re.compile(r"\s\S*+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
     while len(text) > limit:
         # The first white space from an equal part on, else the last one before, else none.
         wanted = ceil(len(text) / ceil(len(text) / limit))
-        places = (*range(wanted, limit + 1), *range(wanted - 1, 0, -1))
-        cut = next((at for at in places if text[at].isspace()), limit)
+        found = _SPACE.search(text, wanted, limit + 1) or _LAST_SPACE.search(text, 1, wanted)
+        cut = found.start() if found is not None else limit
         part, text = text[:cut].rstrip(), text[cut:].lstrip()
         if part:
             parts.append(part)

@@ -189,10 +189,10 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
         return None
     if failed(one) != failed(other):
         return False
-    if masked_error(one.error) != masked_error(other.error):
+    if one.error != other.error and masked_error(one.error) != masked_error(other.error):
         return False
     if failed(one) and isinstance(one.result, str) and isinstance(other.result, str):
-        return masked_error(one.result) == masked_error(other.result)
+        return one.result == other.result or masked_error(one.result) == masked_error(other.result)
     try:
         if one.result == other.result:
             return True

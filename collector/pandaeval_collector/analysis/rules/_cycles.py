@@ -165,7 +165,7 @@ def _forgive(chain: _Chain) -> None:
     chain.repeats.clear()
 
 
-_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)\S{0,300}[\d/\\@#]\S*")
+_VALUE = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|(?<!\w)[^\s\d/\\@#]{0,300}+[\d/\\@#]\S*")
 _STATUS = re.compile(r"\W*[1-5]\d\d\W*")
 _TELLING = re.compile(r"[^\W\d_]{3,}")
 _TELLS_NOTHING = frozenset(

@@ -36,6 +36,8 @@ _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
 _SUBJECTS = 48
 """Subjects that a request is compared with: the latest ones."""
+_STEPS = 1_000
+"""Calls of a trace, the first ones, among which requests are compared."""
 _LONGEST = 2000
 _FAILED = "!"
 """Before the reason of a failed call, among what calls said."""
@@ -48,15 +50,16 @@ _FILLERS = frozenset(
     why will with you
     """.split()  # noqa: SIM905 - a list of words to be read
 )
+_Fixed = tuple[tuple[str, str, object], ...]
 
 
 class _Request:
-    """What a call asks for: its free ``texts``, and the ``code`` in it. The rest is found out when a second request is
-    compared with it: most ask for something of their own, and their words are of no interest."""
+    """What a call asks for: its free ``texts``, and of each piece of ``code`` the names. The words are found out when a
+    second request is compared with it: most ask for something of their own, and their words are of no interest."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.code: list[str] = []
+        self.code: list[frozenset[str]] = []
 
     @cached_property
     def words(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -74,11 +77,6 @@ class _Request:
                 names.add(plain)
         return frozenset(words), frozenset(names)
 
-    @cached_property
-    def sketches(self) -> tuple[_Sketch, ...]:
-        """Of the code."""
-        return tuple(_sketch(statements(each)) for each in self.code)
-
     def alike(self, others: Sequence[_Request], least: float) -> bool:
         """Returns whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
         and ``least`` of the shorter one's words in common."""
@@ -88,7 +86,7 @@ class _Request:
             if (
                 names <= others_words
                 and others_names <= words
-                and all(map(_alike, self.sketches, other.sketches))
+                and all(map(_alike, self.code, other.code))
                 and (not self.texts or (shorter > 0 and len(words & others_words) >= least * shorter))
             ):
                 return True
@@ -129,8 +127,8 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
     signature of the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date,
     name or choice asks for something else. Calls x a few comparisons; never raises."""
     counts = Counter(step.call.name for step in steps)
-    subjects: dict[tuple[str, str], list[_Subject]] = {}
-    for step in steps:
+    subjects: dict[tuple[str, _Fixed], list[_Subject]] = {}
+    for step in steps[:_STEPS]:
         if counts[step.call.name] < _LEAST_CALLS or step.signature is None:
             continue
         if _may_be_another(step.call, step.nature):
@@ -140,7 +138,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 def may_reword(calls: Sequence[ToolCall]) -> bool:
     """Returns whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
     times = Counter([call.name for call in calls])
-    groups: dict[tuple[str, str], list[_Request]] = {}
+    groups: dict[tuple[str, _Fixed], list[_Request]] = {}
     for call in calls:
         if times[call.name] < _LEAST_CALLS or not answered(call):
             continue
@@ -154,7 +152,7 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
     return False
 
 
-def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:
+def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_Subject]]) -> None:
     call = step.call
     if not call.has_arguments or not answered(call):
         return
@@ -168,7 +166,7 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
         if said is None:
             return
         # Code that shows nothing but a frame may do something else each time.
-        shows_something = request.sketches and not all(map(_FRAME.fullmatch, said))
+        shows_something = request.code and not all(map(_FRAME.fullmatch, said))
         if step.nature is Nature.CHANGING and not failed(call) and not shows_something:
             return
         if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
@@ -216,18 +214,20 @@ def _stem(word: str) -> str:
     return word
 
 
-def _asked(arguments: Any) -> tuple[_Request, str]:
-    """Splits arguments into a request (free texts and code) and a key of all others and of the request's form."""
+def _asked(arguments: Any) -> tuple[_Request, _Fixed]:
+    """Splits arguments into a request (free texts and names in code) and a key of all others, of the numbers and short
+    texts in code, and of the request's form."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
     request = _Request()
-    fixed: list[tuple[str, str, str]] = []
+    fixed: list[tuple[str, str, object]] = []
     for key, value in named.items():
         name = str(key)
         if value is None or value == "" or in_arguments(name):
             continue
         if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= _LONGEST_CODE:
-            request.code.append(value)
-            fixed.append((name, "code", ""))
+            asked, names = _sketch(statements(value))
+            request.code.append(names)
+            fixed.append((name, "code", asked))
         elif (
             isinstance(value, str)
             and 0 < len(value) <= _LONGEST
@@ -239,7 +239,7 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
         else:
             text = value if isinstance(value, str) else repr(value)
             fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
-    return request, repr(sorted(fixed, key=itemgetter(0)))
+    return request, tuple(sorted(fixed, key=itemgetter(0)))
 
 
 # When two pieces of code that a model wrote ask for the same, but for cosmetics, and when they broke alike.
@@ -270,17 +270,10 @@ _FRAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """The essentials of a piece of code. ``asked``: its numbers and short texts; ``names``: its names, and the words of
-    long texts. Comments, imports and messages that it prints are left out."""
-
-    asked: frozenset[str]
-    names: frozenset[str]
-
-
-def _sketch(statements: str) -> _Sketch:
-    """Sketches code without comments (:func:`pandaeval_collector.analysis.rules._canonical.statements`)."""
+def _sketch(statements: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the essentials of code (:func:`pandaeval_collector.analysis.rules._canonical.statements`): its numbers
+    and short texts, and its names with the words of long texts. Comments, imports and messages that it prints are left
+    out."""
     asked: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.finditer(_ASIDE.sub("", statements)):
@@ -293,16 +286,14 @@ def _sketch(statements: str) -> _Sketch:
             names.update(_CODE_WORD.findall(text))
         else:
             asked.add(text.strip('"'))
-    return _Sketch(frozenset(asked), frozenset(names))
+    return frozenset(asked), frozenset(names)
 
 
-def _alike(one: _Sketch, other: _Sketch) -> bool:
-    """Returns whether two pieces of code ask for the same: equal numbers and texts, and mostly the same names."""
-    if one.asked != other.asked or not one.names or not other.names:
-        return False
-    if min(len(one.names), len(other.names)) < _FEW:
-        return one.names == other.names
-    return len(one.names & other.names) >= _SAME * len(one.names | other.names)
+def _alike(names: frozenset[str], others: frozenset[str]) -> bool:
+    """Returns whether two pieces of code with equal numbers and texts have mostly the same names."""
+    if min(len(names), len(others)) < _FEW:
+        return bool(names) and names == others
+    return len(names & others) >= _SAME * len(names | others)
 
 
 def _cause(text: str) -> str:

@@ -17,6 +17,7 @@ from pandaeval_otel.model import Kind, ToolCall, Trace
 
 _NAMED, _MOST_NAMED = 120, 16
 """Characters of a call's name, and how many such names a trace leaves for its session."""
+_MOST_CALLS = 1_000
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
 _Found = TypeVar("_Found")
@@ -65,12 +66,12 @@ def lost_at(trace: Trace) -> list[int]:
 
     A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
     earlier success of an equal call. "Not found" is an answer to a call that only looked, and turning a page or
-    computing a number changes nothing.
+    computing a number changes nothing. Of very many calls the last thousand are asked what they were to change.
     """
     calls, wrong = trace.tool_calls, wrong_calls(trace)
     if True not in wrong:
         return []
-    changing = [at for at, call in enumerate(calls) if was_to_change(trace, call)]
+    changing = [at for at in range(len(calls))[-_MOST_CALLS:] if was_to_change(trace, calls[at])]
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}

@@ -54,7 +54,7 @@ def content_tokens(text: str) -> frozenset[str]:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
         text = _NO_WORD.sub(" ", folded)
     found = _ASCII_TOKEN.findall(text.lower()) if text.isascii() else _TOKEN.findall(text)
-    words = {word.removesuffix("'s") for word in found} - STOPWORDS
+    words = {word.removesuffix("'s") for word in {*found}} - STOPWORDS
     return frozenset(word for word in words if len(word) >= 2 or _CJK_CHARACTER.match(word))
 
 

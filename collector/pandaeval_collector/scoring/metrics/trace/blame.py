@@ -60,8 +60,9 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
     found: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
-        named = [span.span_id for span in steps if span.span_id in span_ids]
-        if not named and trace.root_span_id in span_ids:
+        ids = {*span_ids}
+        named = [span.span_id for span in steps if span.span_id in ids]
+        if not named and trace.root_span_id in ids:
             named = [span_id for span_id in [answering_span(trace)] if span_id]
         if named:
             repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
