@@ -68,7 +68,7 @@ def messages(
     """Returns a call's messages. ``given``: facts from code or an earlier extraction, by name; fenced like the
     record."""
     record = pack.outset if rubric.sees == "outset" and pack.outset else pack.text
-    cut = f"\n\n(Something was left out by us of {', '.join(pack.truncated)}.)" if pack.truncated else ""
+    cut = f"\n\n(Cut by us: parts of {', '.join(pack.truncated)}.)" if pack.truncated else ""
     return [
         {"role": "system", "content": system(language)},
         {"role": "user", "content": record + cut},
