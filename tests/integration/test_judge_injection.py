@@ -19,7 +19,7 @@ from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked
 from support.attacks import FORGED, Attack, corpus, sample
 from support.quoting import QUOTED, Quoter, record
 
-CALLS = 9
+CALLS = 10
 IN_DEFAULT_RUN = 40
 
 

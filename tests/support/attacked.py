@@ -173,9 +173,25 @@ PLAIN: Mapping[str, Json] = {
     "plan_adherence": {"reason": "So so.", "level": "hardly"},
     "plan_quality": {"reason": "So so.", "level": "weak"},
     "confidence": {"reason": "So so.", "confidence": 0.31},
+    "correctness": {
+        "things": [{"thing": "Find it.", "became": "missing", "shown_by": None}],
+        "broken_rules": [],
+        "misstatements": [],
+        "first_wrong_step": None,
+        "reason": "So so.",
+        "correct": False,
+        "sure": 31.0,
+    },
 }
 """What every judge here says by itself: a low verdict."""
-BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right", "step": 1}
+BEST_CHOICES: Mapping[str, Json] = {
+    "answered": "yes",
+    "taken": "yes",
+    "choice": "right",
+    "step": 1,
+    "things": [],
+    "correct": True,
+}
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
 """What goes with a perfect one: a number may not contradict the choices before it."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
@@ -190,7 +206,7 @@ _TEMPLATE = re.compile(
 )
 _NUMBERS = re.compile(r'"call": (\d+)')
 _CODE = re.compile(r'Set "echo" to ([0-9a-f]{8})')
-_CUT = re.compile(r"\(Cut by us: [a-z0-9 ,]+\.\)")
+_CUT = re.compile(r"\(Cut by us: [a-z0-9 ,']+\.\)")
 
 
 def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -80,42 +79,19 @@ def _count(value: Any) -> int | None:
 #
 # Names come as providers, gateways and instrumentations spell them: ``gpt-4o-2024-08-06``, ``azure/eu/gpt-4o``,
 # ``bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0``, ``together_ai/meta-llama/Llama-3.1-8B-Instruct-Turbo``.
-_WORDS: Mapping[str, str] = {
-    "gpt": "gpt chatgpt gptoss codex davinci babbage curie ada",
-    "claude": "claude",
-    "gemini": "gemini gemma codegemma medgemma shieldgemma learnlm palm bison unicorn",
-    "llama": "llama codellama metallama tinyllama",
-    "qwen": "qwen codeqwen qwq qvq tongyi",
-    "mistral": "mistral mixtral ministral codestral magistral pixtral devstral mathstral voxtral",
-    "deepseek": "deepseek",
-    "grok": "grok",
-    "command": "command c4ai aya",
-    "nova": "nova titan",
-    "phi": "phi",
-    "glm": "glm chatglm codegeex",
-    "kimi": "kimi moonshot moonlight",
-    "granite": "granite",
-    "jamba": "jamba jurassic",
-    "ernie": "ernie",
-    "doubao": "doubao skylark",
-    "hunyuan": "hunyuan",
-    "minimax": "minimax abab",
-    "nemotron": "nemotron",
-    "yi": "yi",
-    "falcon": "falcon",
-    "olmo": "olmo tulu molmo",
-    "solar": "solar",
-    "sonar": "sonar",
-    "palmyra": "palmyra",
-    "reka": "reka",
-    "dbrx": "dbrx",
-    "arctic": "arctic",
-    "smollm": "smollm",
-    "internlm": "internlm intern",
-    "lfm": "lfm",
+_FAMILIES = {
+    word: words.split()[0]
+    for words in """
+    gpt chatgpt gptoss codex davinci babbage curie ada; claude; gemini gemma codegemma medgemma shieldgemma learnlm
+    palm bison unicorn; llama codellama metallama tinyllama; qwen codeqwen qwq qvq tongyi; mistral mixtral ministral
+    codestral magistral pixtral devstral mathstral voxtral; deepseek; grok; command c4ai aya; nova titan; phi; glm
+    chatglm codegeex; kimi moonshot moonlight; granite; jamba jurassic; ernie; doubao skylark; hunyuan; minimax
+    abab; nemotron; yi; falcon; olmo tulu molmo; solar; sonar; palmyra; reka; dbrx; arctic; smollm; internlm intern;
+    lfm
+    """.split(";")  # noqa: SIM905 - a list of words to be read
+    for word in words.split()
 }
-"""The words that name each family, without the number that may be behind them (``qwen3``, ``phi4``)."""
-_FAMILIES = {word: family for family, words in _WORDS.items() for word in words.split()}
+"""The family of each word, without the number that may be behind it (``qwen3``, ``phi4``); the first word names it."""
 _WORD = re.compile(r"[a-z]+\d*[a-z]*\d*")
 _REASONER = re.compile(r"(?:^|\.|openai-)o[1-9](?=$|[-:@])")
 """OpenAI's o1, o3, o4-mini …: too short a word to be looked for anywhere but at the beginning."""

@@ -18,7 +18,6 @@ from functools import cache
 from pandaeval_collector.judge.before import EarlierTurns, before, joined
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import (
-    EARLIER,
     FAILED,
     KeptBlock,
     OwnWords,
@@ -75,21 +74,20 @@ _SUSPECT = re.compile(
 @dataclass(frozen=True, slots=True)
 class Pack:
     """A trace as text for a judge. ``text``: the part of the prompt; ``digest``: 16 hex digits of its content, without
-    the nonce; ``cut``: what was left out, in words; ``truncated``: the titles of parts that were shortened; ``tokens``:
-    an estimate within the budget; ``last_said``: the agent's last words before the run, neutral; ``outset``: the record
-    up to where the agent acted; ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the
-    record speak to a judge (see :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history``
-    there are, ``None`` where that does not matter."""
+    the nonce; ``tokens``: an estimate within the budget; ``truncated``: the titles of parts that were shortened;
+    ``last_said``: the agent's last words before the run, neutral; ``outset``: the record up to where the agent acted;
+    ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
+    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, ``None`` where
+    that does not matter."""
 
     text: str
     nonce: str
     digest: str
     tokens: int
-    cut: tuple[str, ...]
+    truncated: tuple[str, ...]
     last_said: str = ""
     outset: str = ""
     shown: float = 1.0
-    truncated: tuple[str, ...] = ()
     suspected: bool = False
     captured: frozenset[str] | None = None
 
@@ -118,16 +116,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         return sections(trace, counted, known, replace(limits, clean=clean))
 
     whole = made(WHOLE)
-    shown, limit = _fitted(whole, made, budget, fence)
-    share = 1.0
-    cut: tuple[str, ...] = ()
-    if limit is not None:
-        cut = (f"texts longer than {limit} characters were cut in their middle",)
-        if any(EARLIER in section.blocks[0] for section in shown if section.blocks):
-            cut = (*cut, "the beginning of the conversation before this run was left out")
-    if limit == 0:
-        shown, share = _squeezed(shown, budget, fence)
-        cut = (*cut[1:], "some of the record was left out")
+    shown, share = _fitted(whole, made, budget, fence)
     parts = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
     text = _render(shown, fence)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
@@ -136,7 +125,6 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         nonce=fence,
         digest=hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest(),
         tokens=tokens(text),
-        cut=cut,
         last_said=known.last_said,
         outset=_render([replace(each, whole=True) for each in shown if each.outset], fence),
         shown=share,
@@ -153,14 +141,14 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int, fence: str
-) -> tuple[list[PromptSection], int | None]:
-    """Returns the ``whole`` and ``None`` if the budget holds it; else the sections with the longest values that fit,
-    and that length in characters; else those with the shortest values, and 0."""
+) -> tuple[list[PromptSection], float]:
+    """Returns the ``whole`` if the budget holds it; else the sections with the longest values that fit; else those with
+    the shortest values, squeezed. And the share of what happened that is shown."""
     if tokens(_render(whole, fence)) <= budget:
-        return whole, None
+        return whole, 1.0
     found, least, most = make(_limits(_LEAST_VALUE, budget, make, fence)), _LEAST_VALUE, _LONGER * budget
     if tokens(_render(found, fence)) > budget:
-        return found, 0
+        return _squeezed(found, budget, fence)
     while most - least > least // 20:
         middle = (least + most) // 2
         tried = make(_limits(middle, budget, make, fence))
@@ -168,7 +156,7 @@ def _fitted(
             found, least = tried, middle
         else:
             most = middle
-    return found, least
+    return found, 1.0
 
 
 def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]], fence: str) -> StepLimits:

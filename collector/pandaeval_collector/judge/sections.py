@@ -299,7 +299,6 @@ def _call(
 _NOTHING = OwnWords("(nothing was captured)")
 _EMPTY = OwnWords("(captured, and empty)")
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
-EARLIER = "earlier messages and results left out"
 _DEEPEST_CALL = 64
 
 
@@ -375,4 +374,4 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
             break
         kept.append(shown)
     missing += len(said) - len(kept)
-    return [*([f"({missing} {EARLIER})"] if missing else []), *reversed(kept)]
+    return [*([f"({missing} earlier messages and results left out)"] if missing else []), *reversed(kept)]

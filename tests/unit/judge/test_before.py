@@ -145,7 +145,7 @@ def test_the_pack_has_it_as_context_and_the_newest_first() -> None:
     assert "answer 399" in packed.text
     assert "answer 3\n" not in packed.text
     assert "earlier messages and results left out" in packed.text
-    assert any("conversation before this run" in each for each in packed.cut)
+    assert any("conversation before this run" in each for each in packed.truncated)
 
 
 def test_it_is_redacted_like_the_run() -> None:

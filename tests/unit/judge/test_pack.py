@@ -46,7 +46,7 @@ class TestAnyBudget:
         calls = [call(n, arguments={"q": long[:500]}, result=long[:5000]) for n in range(40)]
         packed = pack(trace("TASK " + long, "ANSWER " + long, calls, reasoning=(long, long)), SECRET, budget)
         assert packed.tokens <= budget
-        assert packed.cut
+        assert packed.truncated
         assert "TASK" in packed.text
         assert "ANSWER" in packed.text
 
@@ -75,7 +75,7 @@ def test_an_empty_trace_says_so() -> None:
     assert "BEGAN\n(not captured)" in packed.text
     assert "thoughts, and words on the way: not captured" in packed.text
     assert "(no tool was called)" in packed.text
-    assert not packed.cut
+    assert not packed.truncated
 
 
 def test_a_budget_for_nothing_is_refused() -> None:
