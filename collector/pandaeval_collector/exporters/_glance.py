@@ -2,7 +2,7 @@
 
 Searches and lists of Jaeger, Tempo and Grafana see these, and no span events. A name holds no number and no id, since
 backends index names: ``✗ response, grounding +1`` of what failed, ``✓ evaluate`` of what passed, and ``evaluate trace``
-where nothing could be scored.
+where nothing could be scored; ``evaluate blame`` of what came of a run later than its verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGITS = 6
 """Digits of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come
 to. The result itself has all of them."""
 _MOST_NAMES = 2
-"""Failed metrics that the name of a span lists; the others are counted there."""
+"""Metrics that the name of a span lists; the others are counted there."""
 _SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
 _STATUS_ERROR = b"\x18\x02"
 _LINK_SAMPLED = b"\x35\x01\x00\x00\x00"
@@ -51,14 +51,15 @@ class Glance(NamedTuple):
     blamed: bytes
 
 
-def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
-    """Sums up the results of one span about ``what``: a level such as ``trace``, or the one metric that a judge was
-    asked. ``shows_failed``: whether a failing result makes the status ERROR."""
+def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: bool) -> Glance:
+    """Sums up the results of one span about a trace, session or turn. ``shows_failed``: whether a failing result makes
+    the status ERROR; ``is_part``: there are others of the run, so that these are named by their metrics and give it no
+    verdict unless they fail it."""
     attributes: list[bytes] = []
     failures: list[tuple[float, Result]] = []
+    passing: list[Result] = []
     lowest: float | None = None
-    worst = results[0]
-    passed = scored = thin = False
+    worst, scored = results[0], False
     for result in results:  # a hot loop: for each result of each trace
         finding = result.finding
         if isinstance(finding, Score):
@@ -71,27 +72,24 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
                 lowest, worst = score, result
             if result.success is False:
                 failures.append((score, result))
-            elif result.success and result.metric == "response":
-                thin = True
             elif result.success:
-                passed = True
+                passing.append(result)
     failures.sort(key=itemgetter(0))
-    failed = [result for _, result in failures]
-    if all(map(_leaves_it_open, results)):
-        failed, passed = [], False
-    elif failed:
+    is_open = all(map(_leaves_it_open, results))
+    failed = [] if is_open else [result for _, result in failures]
+    passed = not (failed or is_open) and any(each.metric != "response" for each in passing)
+    if failed:
         worst = failed[0]
         attributes.extend(_FAIL)
-    elif passed:
-        attributes.extend(_PASS)
-    elif thin:
-        attributes.extend(_THIN)
-    elif not scored:  # a score without a threshold is no verdict
-        attributes.extend(_UNSCORED)
+    elif not (is_part or is_open) and (passing or not scored):  # a score without a threshold is no verdict
+        attributes.extend(_PASS if passed else _THIN if passing else _UNSCORED)
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
-    what = f"{what} {worst.unit.agent}".rstrip() if what == "session" else what
-    fields = _failing(failed, what, reason, shows_failed) if failed else _name(what, passed)
+    names = _names(failed or (is_part and (passing or results)) or ())
+    what = names if is_part else f"{level} {worst.unit.agent}".rstrip() if level == "session" else level
+    fields = _name(names if failed and level != "session" else what, "✗" if failed else "✓" if passed else "")
+    if failed and shows_failed:
+        fields += sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)
     lowest = None if lowest is None else round(lowest, _DIGITS)
     step = worst.finding.metadata.get("blame")
     named = [*_named(worst), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])] if failed else []
@@ -106,15 +104,10 @@ def _leaves_it_open(result: Result) -> bool:
     return judged and result.unit.level == "session"
 
 
-def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: bool) -> bytes:
-    """Encodes name and status of a span with failures. ``failed``: worst first."""
-    names = ", ".join(each.metric for each in failed[:_MOST_NAMES])
-    if len(failed) > _MOST_NAMES:
-        names += f" +{len(failed) - _MOST_NAMES}"
-    name = sized(_SPAN_NAME, f"✗ {what if what.startswith('session') else names}".encode())
-    if not shows_failed:
-        return name
-    return name + sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)
+def _names(results: Sequence[Result]) -> str:
+    """Returns the metrics of results, as ``response, grounding +1``."""
+    more = f" +{len(results) - _MOST_NAMES}" if len(results) > _MOST_NAMES else ""
+    return ", ".join(each.metric for each in results[:_MOST_NAMES]) + more
 
 
 def _step(told: Result) -> tuple[bytes, ...]:
@@ -168,12 +161,8 @@ def address(page: str, level: str, trace_id: str, span_id: str, session_id: str 
 
 
 @lru_cache(maxsize=256)
-def _name(what: str, passed: bool) -> bytes:
-    """Encodes the name of a span without a failure."""
-    if not passed:
-        name = f"evaluate {what}"
-    elif what == "trace":
-        name = "✓ evaluate"
-    else:
-        name = f"✓ {what}" if what.startswith("session") else f"✓ evaluate {what}"
-    return sized(_SPAN_NAME, name.encode())
+def _name(what: str, mark: str) -> bytes:
+    """Encodes the name of a span."""
+    if mark != "✗" and not (mark and what.startswith("session")):
+        what = "evaluate" if mark and what == "trace" else f"evaluate {what}"
+    return sized(_SPAN_NAME, f"{mark} {what}".lstrip().encode())

@@ -8,8 +8,7 @@ unit and those of its metric's verdict are remembered.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -197,31 +196,46 @@ def log_record(each: EncodedResult) -> bytes:
     )
 
 
-def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[bytes]:
+def spans(results: Iterable[EncodedResult], shows_failed: bool = True, later: Collection[str] = ()) -> list[bytes]:
     """Encodes OTLP spans: for each unit one span with an event per result that took no model, and one span per judged
     result. A failing one hangs below the span that it blames, all others below the evaluated span. Units that were not
     sampled by the application get none. ``shows_failed``: whether the status of a span with a failing result is
-    ERROR."""
+    ERROR; ``later``: ids of traces of which other results left before, so that these alone give no verdict."""
     sampled = [each for each in results if each.result.unit.sampled]
-    inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
-    units = itertools.groupby(inline, key=lambda each: (each.result.unit.level, each.result.unit.id))
+    failed = {each.result.unit.trace_id for each in sampled if each.result.success is False}
     encoded = []
-    for (level, _), group in ((key, list(group)) for key, group in units):
-        told = glance([each.result for each in group], level, shows_failed)
-        summary = (
-            *_evaluated_at(group[0].result.time),
-            *number_pair("pandaeval.score.min", told.lowest),
-            *(pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED),
-            *told.attributes,
-        )
-        encoded.append(_span(group, told, group[0].about.kind.span + repeated(SPAN_ATTRIBUTES, summary)))
-    for each in sampled:
-        result, about = each.result, each.about
-        if result.evaluator.kind == "llm":
-            told = glance([result], result.metric, shows_failed)
-            own = repeated(SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time), *told.attributes))
-            encoded.append(_span([each], told, own + each.verdict.span + about.kind.span))
+    for group in _parts(sampled):
+        first, about, unit = group[0].result, group[0].about, group[0].result.unit
+        is_judged = first.evaluator.kind == "llm"
+        fails = any(each.result.success is False for each in group)
+        is_part = is_judged or unit.level == "turn" or (unit.level == "trace" and unit.id in later)
+        is_part = is_part or (unit.level == "trace" and unit.id in failed and not fails)
+        told = glance([each.result for each in group], unit.level, shows_failed, is_part)
+        attributes = (*_evaluated_at(first.time), *told.attributes)
+        if is_judged:
+            own = repeated(SPAN_ATTRIBUTES, (*about.ids, *group[0].own, *attributes)) + group[0].verdict.span
+        else:
+            names = pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED
+            own = repeated(SPAN_ATTRIBUTES, (*number_pair("pandaeval.score.min", told.lowest), *names, *attributes))
+        encoded.append(_span(group, told, own + about.kind.span))
     return encoded
+
+
+def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
+    """Returns the results of each span. What explains a failure goes with it, be it that of a turn."""
+    parts: dict[tuple[str, str], list[EncodedResult]] = {}
+    failed: dict[str, tuple[str, str]] = {}
+    for each in sorted(results, key=lambda each: (each.result.evaluator.kind == "llm", not each.result.is_verdict)):
+        result, unit = each.result, each.result.unit
+        key = (unit.level, unit.id)
+        if result.evaluator.kind == "llm":
+            key = ("", result.id)
+        elif result.success is False and (unit.level == "trace" or unit.trace_id not in failed):
+            failed[unit.trace_id] = key
+        elif not result.is_verdict and unit.level == "trace":
+            key = failed.get(unit.trace_id, key)
+        parts.setdefault(key, []).append(each)
+    return parts.values()
 
 
 def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ class TestPlace:
     def test_none_is_no_bytes(self) -> None:
         named = result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))
         passing = result("tool_loop", Score(0.9, span_ids=("00f067aa0ba902b8",)))
-        blamed = [glance([each], "trace", True).blamed for each in (LOOP, passing, named)]
+        blamed = [glance([each], "trace", True, False).blamed for each in (LOOP, passing, named)]
         assert blamed == [b"", b"", bytes.fromhex("00f067aa0ba902b8")]
 
 
@@ -162,6 +163,42 @@ class TestVerdict:
 
     def test_is_not_said_of_a_score_without_a_threshold(self) -> None:
         assert "pandaeval.verdict" not in facts(result(threshold=None))
+
+
+class TestPart:
+    """What is not all of a run gives it no verdict that another part could contradict."""
+
+    BLAME = result("blame", Score(0.9, "a call of search"), threshold=None, evaluator=CODE)
+    TURN = MappingProxyType({"level": "turn", "id": f"{TRACE_ID}:{SPAN_ID}"})
+
+    def parts(self, *results: Result, later: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+        made = map(Span.FromString, spans(encode_attributes(results), later=later))
+        return {span.name: attributes(span.attributes) for span in made}
+
+    def test_what_comes_later_is_named_by_its_metric(self) -> None:
+        compared = result("loop_detection", Score(1.0), evaluator=CODE)
+        assert "pandaeval.verdict" not in self.parts(compared, later=(TRACE_ID,))["✓ evaluate loop_detection"]
+        assumed = result("loop_detection", Assumed("the first answer"), evaluator=CODE)
+        assert "pandaeval.verdict" not in self.parts(assumed, later=(TRACE_ID,))["evaluate loop_detection"]
+        assert "pandaeval.verdict" not in self.parts(self.BLAME, later=(TRACE_ID,))["evaluate blame"]
+        assert self.parts(LOOP, later=(TRACE_ID,))["✗ tool_loop"]["pandaeval.verdict"] == "fail"
+
+    def test_blame_goes_with_what_it_explains(self) -> None:
+        fails = result("tool_call_behavior_failure", Score(0.0, failed=True), evaluator=CODE, **self.TURN)
+        found = self.parts(LOOP, fails, result("loop_detection", Assumed("first"), evaluator=CODE), self.BLAME)
+        assert found.keys() == {"✗ tool_loop", "✗ tool_call_behavior_failure"}
+        assert found["✗ tool_loop"]["pandaeval.score.blame"] == 0.9
+        found = self.parts(result(), fails, self.BLAME)
+        assert found["✗ tool_call_behavior_failure"]["pandaeval.score.blame"] == 0.9
+        assert "pandaeval.verdict" not in found["✓ evaluate coherence"], "a turn of it fails"
+
+    def test_a_judge_that_passes_a_run_or_a_turn_that_passes_gives_no_verdict(self) -> None:
+        found = self.parts(LOOP, result("plan_quality", evaluator=JUDGE), result(evaluator=CODE, **self.TURN))
+        assert {name: told.get("pandaeval.verdict") for name, told in found.items()} == {
+            "✗ tool_loop": "fail",
+            "✓ evaluate plan_quality": None,
+            "✓ evaluate coherence": None,
+        }
 
 
 class TestAttributes:

@@ -34,15 +34,21 @@ class Emitter:
         self._page, self._shows_failed = (page or "").rstrip("/"), shows_failed
 
     def add(
-        self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
+        self,
+        results: Sequence[Result],
+        counted: Collection[str],
+        changes: WriteSet,
+        first: Collection[str] = (),
+        later: Collection[str] = (),
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
-        has entered the score histogram before; ``first``: ids of those that only replace interim ones."""
+        has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``: ids
+        of traces of which other results left before."""
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed)))
+            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed, later)))
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:

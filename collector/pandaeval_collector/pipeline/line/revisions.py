@@ -79,7 +79,8 @@ class Revisions:
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
         if for_good:
-            self._emitter.add(decision.results, counted, decision.changes, first)
+            later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
+            self._emitter.add(decision.results, counted, decision.changes, first, later)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 
