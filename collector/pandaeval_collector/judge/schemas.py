@@ -33,7 +33,7 @@ def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", dept
     """Describes a field or parameter: its values, ``more``, and what its schema says of it. ``whole``: the schema with
     the definitions that are referred to."""
     about = schema.get("description") if isinstance(schema, Mapping) else None
-    told = f". {one_line(about)}" if isinstance(about, str) and about.strip() else ""
+    told = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""
     return f"{name}: {_kind(schema, whole, depth)}{more}{told}"
 
 

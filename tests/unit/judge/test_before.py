@@ -189,7 +189,7 @@ class TestSignature:
             "$defs": {"Person": {"type": "object", "properties": {"age": {"type": "integer"}}}},
         }
         assert signature(schema, 1000) == (
-            '(flight: text, matching "^HAT". Its number, as HAT266.; '
+            '(flight: text, matching "^HAT". Its number, as HAT266; '
             'cabin: "economy" or "business", "economy" if not given; '
             "bags: a whole number from 0 to 8, optional; weight: a number, at most 23.5, above 0, optional; "
             'dates: a list, at most 2, each text, as "date", optional; '

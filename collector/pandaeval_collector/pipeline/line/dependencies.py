@@ -221,13 +221,12 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
     that ``correctness`` names, of the trace or of its session. ``anew``: metrics that are said anew."""
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
-        is_judged, name = key.endswith(".correctness"), key.partition(".")[2]
-        of_session, is_old = key.startswith("session."), about == unit.id and name in anew
-        if row.success is not False or is_old or (of_session and not is_judged):
-            continue
-        body = orjson.loads(row.body)
-        if is_judged or body["evaluator"]["kind"] != "llm":
-            found.append((row.id, name, tuple(body["span_ids"])))
+        level, _, name = key.partition(".")
+        is_judged = name == "correctness"
+        if row.success is False and (is_judged or level != "session") and not (about == unit.id and name in anew):
+            body = orjson.loads(row.body)
+            if is_judged or body["evaluator"]["kind"] != "llm":
+                found.append((row.id, name, tuple(body["span_ids"])))
     return found
 
 
@@ -242,13 +241,12 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
         row = store.left_behind([id_]).get(id_)
         if row is None:
             return []
-        member = from_row(row)
-        unit = unit_again(member, unit.id, member.facts.digest)
+        unit = unit_again(member := from_row(row), unit.id, member.facts.digest)
     trace = kept_trace(store.contents(id_), unit.evidence)
+    if trace is None:
+        return []
     stand = [each for each in _failed_before(store, unit, ()) if each[1] != result.metric]
-    return (
-        [] if trace is None else evaluator.blamed(trace, unit, [*stand, (result.id, result.metric, finding.span_ids)])
-    )
+    return evaluator.blamed(trace, unit, [*stand, (result.id, result.metric, finding.span_ids)])
 
 
 class Dependencies:

@@ -19,10 +19,7 @@ from pandaeval_otel.model import Kind, Trace
 
 # What came of a run, read from its spans: what calls and searches gave back, and what the agent answered.
 _RESULTS = 1200
-"""Characters that all results share; the record shows them at greater length."""
-_SHORTEST = 60
-_MOST = 20
-"""Of more results than this the first and the last half are told."""
+"""Characters of all results; the record shows them at greater length."""
 _ANSWER = 800
 _OUTCOME = 2000
 _LONGEST = 20_000
@@ -34,12 +31,12 @@ def outcome(trace: Trace) -> str:
     was recorded, at most about 2000 characters, without secrets."""
     said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
     answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
-    results = "; ".join(_results(trace)) or "nothing was called"
+    results = _results(trace) or "nothing was called"
     ended = "" if trace.error is None else f" The run ended with an error: {_short(trace.error, _ANSWER)}."
     return elided(f"{results.rstrip('.')}.{ended} The agent answered: {answer}", _OUTCOME)
 
 
-def _results(trace: Trace) -> list[str]:
+def _results(trace: Trace) -> str:
     told: list[str] = []
     for call in trace.tool_calls:
         if failed(call):
@@ -51,11 +48,7 @@ def _results(trace: Trace) -> list[str]:
         for span in trace.spans
         if span.kind is Kind.RETRIEVAL and span.documents
     ]
-    half = _MOST // 2
-    shown = told if len(told) <= _MOST else [*told[:half], *told[-half:]]
-    room = max(_SHORTEST, _RESULTS // max(1, len(shown)))
-    lines = [_short(each, room) for each in shown]
-    return lines if len(told) <= _MOST else [*lines[:half], f"({len(told) - _MOST} more)", *lines[half:]]
+    return _short("; ".join(elided(each, _LONGEST // len(told)) for each in told), _RESULTS) if told else ""
 
 
 def _short(text: str, most: int) -> str:
