@@ -83,8 +83,8 @@ class Correctness(Verdict):
     )
     misstatements: list[Misstatement] = Field(
         max_length=8,
-        description="What the user was told against a result, or without any ground, and is left believing. Empty if "
-        "nothing.",
+        description="What the user was told against a result, or without any ground, and is left believing or acts on. "
+        "Empty if nothing.",
     )
     first_wrong_step: Step | None = Field(
         description="The earliest step that went wrong and was never put right. For something left undone it is the "
@@ -96,7 +96,9 @@ class Correctness(Verdict):
         "misstatement is grave. Null if the record does not suffice to tell."
     )
     sure: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        description="How sure you are that the agent did right: 0 surely not, 50 no idea, 100 surely."
+        description="How sure you are that the agent did right: 0 surely not, 50 no idea, 100 surely. Each doubt costs "
+        "some: a detail that nothing shows, a figure told wrongly on the way, a step of the instructions left out, a "
+        "check not made, a reading of the wish or the rules that others may not share."
     )
 
 
@@ -105,8 +107,8 @@ class Whole(Correctness):
 
     goal_completed: bool | None = Field(
         description="Strictly: did the user get all that the user was after in the end? What was done in part, only "
-        "talked about or refused, however rightly, is false; what the user gave up is no longer asked for. Null if "
-        "the record does not suffice to tell."
+        "talked about or refused, however rightly, is false; what the user dropped unasked is no longer asked for. "
+        "Null if the record does not suffice to tell."
     )
     friction: Literal["none", "some", "much"] = Field(
         description="Does the user repeat itself, correct the agent, complain, ask for a person or give up? Much: over "
@@ -169,7 +171,8 @@ Judge the run as a whole, with all its turns.
   and the agent helps as far as it can. Otherwise it is needless.
 - While the agent waits for an answer that it needs, the thing is unknown. That speaks against nobody.
 - [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
-- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased.
+- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
+  the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
 - [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
 
 Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
