@@ -12,6 +12,9 @@ from pandaeval_collector.judge.neutral import elided, neutral, one_line
 _LONGEST = 400
 _DEEPEST = 6
 """Schemas within schemas that are read."""
+STEP, ECHO = r"^(call|turn) [1-9][0-9]{0,5}$", r"^[0-9a-f]{8}$"
+"""Patterns of our own answers, which are put into words."""
+_WORDS = {STEP: '"call N" or "turn N"', ECHO: "text"}
 _TYPES = {"string": "text", "boolean": "true or false", "integer": "a whole number", "number": "a number"}
 _LIMITS = {
     "minimum": "at least {}",
@@ -63,6 +66,8 @@ def _kind(schema: Any, whole: Mapping[str, Any], depth: int) -> str:
             places = (whole.get(each) for each in ("$defs", "definitions"))
             known = next((held for held in places if isinstance(held, Mapping)), {})
             return _kind(known.get(name.rpartition("/")[2]), whole, depth + 1)
+        case {"pattern": str(pattern)} if pattern in _WORDS:
+            return _WORDS[pattern]
         case {"enum": list(values)} if values:
             said = " or ".join(map(_json, values))
         case {"const": value}:

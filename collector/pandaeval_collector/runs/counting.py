@@ -14,6 +14,7 @@ from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.schemas import STEP
 from pandaeval_collector.runs.process import CallCount
 from pandaeval_collector.store import StoreReader
 
@@ -108,7 +109,7 @@ def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str =
         case {"type": "array"}:
             return _list(schema, whole, question, text)
         case {"pattern": str(pattern)}:
-            return "call 1" if "call" in pattern else "00000000"  # a step of the record; the echo, if it is not known
+            return "call 1" if pattern == STEP else "00000000"
         case {"type": "string"}:
             return text[: int(schema.get("maxLength", len(text)))]
         case {"type": "boolean"}:

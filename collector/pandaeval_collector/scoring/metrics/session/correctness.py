@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.schemas import STEP
 from pandaeval_collector.judge.turns import Conversation, stated
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
@@ -38,7 +39,7 @@ def _named(step: Any) -> Any:
     return f"call {text}" if isinstance(text, str) and text.isdigit() else text
 
 
-Step = Annotated[str, Field(pattern=r"^(call|turn) [1-9][0-9]{0,5}$"), BeforeValidator(_named)]
+Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
 """``call 7``, or ``turn 2`` for the agent's answer in it."""
 _Words = Annotated[str, Field(max_length=300)]
 
