@@ -105,7 +105,8 @@ def run(
     """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
     ``folder`` is empty and stays for a look at what went wrong. ``workers``: processes of the line. ``fresh``: see
     :class:`support.collector.CollectorProcess`."""
-    settings = {"PANDAEVAL_LINE__WORKERS": str(workers)}
+    # On a slow machine a batch outlasts the ten minutes after which spans are packed away.
+    settings = {"PANDAEVAL_LINE__WORKERS": str(workers), "PANDAEVAL_LATE__WINDOW": "6h"}
     figures = Figures()
     seen: dict[tuple[str, int], bytes] = {}
     with (
