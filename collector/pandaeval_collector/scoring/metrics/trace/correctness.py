@@ -14,7 +14,7 @@ from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import conversation, stated
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.session.correctness import RUBRIC, finding_of, numbers
+from pandaeval_collector.scoring.metrics.session._correctness import RUBRIC, finding_of, numbers
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 from pandaeval_otel.model import Trace
 

@@ -1,0 +1,246 @@
+"""What a judge is asked of a conversation, once for ``correctness``, ``goal_completion`` and ``user_friction``, how its
+reply is checked, and the finding on whether the agent did its job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.turns import Conversation, stated
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
+from pandaeval_otel.model import Trace
+
+ENOUGH = 0.5
+"""The share of a conversation that has to be shown."""
+NOT_CORRECT, CORRECT = 0.49, 0.51
+"""The most that a conversation scores that was not handled correctly, and the least for one that was."""
+
+
+def _named(step: Any) -> Any:
+    """Takes a bare number for that of a call."""
+    text = str(step).strip().lower() if isinstance(step, int | str) and not isinstance(step, bool) else step
+    return f"call {text}" if isinstance(text, str) and text.isdigit() else text
+
+
+Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
+"""``call 7``, or ``turn 2`` for the agent's answer in it."""
+_Words = Annotated[str, Field(max_length=300)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Thing(_Part):
+    """Something that was asked for."""
+
+    thing: _Words = Field(description="In the user's words")
+    became: Literal["done", "wrong", "missing", "rightly declined", "needlessly declined", "unknown"] = Field(
+        description='"wrong" is done or told with a wrong detail'
+    )
+    shown_by: Step | None = Field(description="What shows it; null where nothing was done")
+
+
+class BrokenRule(_Part):
+    """Something that the agent did and must not do."""
+
+    rule: _Words = Field(description="What is forbidden, and what the agent did")
+    step: Step = Field(description="The step that did it")
+
+
+class Misstatement(_Part):
+    """Something untrue that the user was told."""
+
+    statement: _Words = Field(description="What the user was told, and what is so")
+    step: Step = Field(description="Where it was said")
+    grave: bool = Field(description="True where the user would act on it")
+
+
+class Correctness(Verdict):
+    """The parts first, then what follows from them. ``correct``: ``None`` where the record does not suffice to tell."""
+
+    things: list[Thing] = Field(max_length=8, description="Each separate thing that was asked for, over all turns.")
+    broken_rules: list[BrokenRule] = Field(
+        max_length=8,
+        description="What the instructions or plain safety forbid and the agent did, where that changed, cost or "
+        "disclosed something. Empty if nothing.",
+    )
+    misstatements: list[Misstatement] = Field(
+        max_length=8,
+        description="What the user was told against a result, or without any ground, and is left believing or acts on. "
+        "Empty if nothing.",
+    )
+    first_wrong_step: Step | None = Field(
+        description="The earliest step that went wrong and was never put right. For something left undone it is the "
+        "answer that should have done it. Null if all is right."
+    )
+    reason: Reason = Field(description="What decides it, in at most 60 words.")
+    correct: bool | None = Field(
+        description="False exactly if any thing is wrong, missing or needlessly declined, a rule was broken, or a "
+        "misstatement is grave. Null if the record does not suffice to tell."
+    )
+    sure: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
+        description="How sure you are that the agent did right: 0 surely not, 50 no idea, 100 surely. Each doubt costs "
+        "some: a detail that nothing shows, a figure told wrongly on the way, a step of the instructions left out, a "
+        "check not made, a reading of the wish or the rules that others may not share."
+    )
+
+
+class Whole(Correctness):
+    """What is asked about a whole conversation at once; the last three answer for metrics of their own."""
+
+    goal_completed: bool | None = Field(
+        description="Strictly: did the user get all that the user was after in the end? What was done in part, only "
+        "talked about or refused, however rightly, is false; what the user dropped unasked is no longer asked for. "
+        "Null if the record does not suffice to tell."
+    )
+    friction: Literal["none", "some", "much"] = Field(
+        description="Does the user repeat itself, correct the agent, complain, ask for a person or give up? Much: over "
+        "and over, or to the end."
+    )
+    friction_turns: list[int] = Field(max_length=20, description="The turns whose messages show it; empty if none.")
+
+
+def failure_of(verdict: Correctness) -> str | None:
+    """Returns the label of the gravest fault that a verdict's parts name, ``None`` without any."""
+    became = {each.became for each in verdict.things}
+    faults = {
+        "forbidden_action": bool(verdict.broken_rules),
+        "false_statement": any(each.grave for each in verdict.misstatements),
+        "wrong_thing": "wrong" in became,
+        "missing_thing": "missing" in became,
+        "needless_refusal": "needlessly declined" in became,
+    }
+    return next((label for label, there in faults.items() if there), None)
+
+
+def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
+    """Returns which named step does not exist, or which parts do not fit together."""
+    whole = verdict if isinstance(verdict, Whole) else None
+    steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
+    steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
+    steps += [f"turn {number}" for number in (whole.friction_turns if whole else ())]
+    for step in filter(None, steps):
+        kind, _, number = step.partition(" ")
+        if not 1 <= int(number) <= given[f"{kind}s"]:
+            return f"there is no {step}"
+    if any(each.became in ("done", "wrong") and each.shown_by is None for each in verdict.things):
+        return 'things: "shown_by" of what was done is the step that did it'
+    fault = failure_of(verdict)
+    if fault is not None and verdict.correct is not False:
+        return f"correct: it has to be false, as the parts before it name a {fault.replace('_', ' ')}"
+    if fault is None and verdict.correct is False:
+        return "correct: it is false, and no part before it says what was wrong"
+    if verdict.correct and verdict.first_wrong_step is not None:
+        return "first_wrong_step: it has to be null where the agent did right"
+    if whole and (whole.friction == "none") is bool(whole.friction_turns):
+        return "friction_turns: they are empty exactly if friction is none"
+    return None
+
+
+TEXT = """
+Did the agent do its job: all that it was asked for and may do, with the right details, and nothing that it must not do?
+Judge the run as a whole, with all its turns.
+
+- The result of a call outweighs what the agent says and what the user thanks for. What users report of their own
+  device or side is evidence too. Where results show another clock than the start of the run, theirs counts.
+- Hold each detail of what was done or told against what was asked and found: item, person, place, date, amount, way of
+  payment.
+- A thing is what the user wants, not its form: slips of form, side remarks, harmless extras and a transfer that was
+  not needed make nothing wrong. More than was asked is wrong where it costs or changes something.
+- A later wish replaces an earlier one. A wish with a condition counts by its condition. A wish that was dropped because
+  the agent wrongly called it impossible is still open.
+- A transfer or a promise alone does not do what was wished.
+- A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
+  and the agent helps as far as it can. Otherwise it is needless.
+- While the agent waits for an answer that it needs, the thing is unknown. That speaks against nobody.
+- [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
+- [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
+  the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
+- [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
+
+Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
+
+Example of a right one: the user wants order 12 cancelled, or else sent faster. Call 2 shows that it was sent, and what
+was sent may not be cancelled. Call 3 makes it express. Things: "cancel order 12" rightly declined, shown by call 2;
+"or else send it faster" done, shown by call 3. First wrong step null, correct true, sure 96.
+
+Example of a wrong one: the user wants both tickets refunded to the card. Call 4 refunds one, as a voucher, and the
+agent answers in turn 2 that both are refunded. Things: "refund both tickets to the card" wrong, shown by call 4.
+Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
+"""
+
+RUBRIC = Rubric(name="correctness", version="1", text=TEXT, verdict=Correctness, max_tokens=1500, check=_check)
+WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+"""The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
+
+
+def numbers(trace: Trace) -> dict[str, int]:
+    """Returns how many calls and turns there are, so that a reply can be held against them."""
+    return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
+
+
+def finding_of(verdict: Correctness, conversation: Conversation) -> Score | Unscored:
+    """Makes the finding of a verdict; its metadata hold the parts, and the step to ``blame``."""
+    parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
+    metadata = {**parts, "turns": len(conversation.trace.turns)}
+    if verdict.correct is None:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}", metadata)
+    sure = verdict.sure / 100.0
+    found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), verdict.reason, metadata)
+    found.label = failure_of(verdict)
+    if verdict.first_wrong_step is not None:
+        metadata["blame"] = step = _blamed(conversation, verdict.first_wrong_step)
+        found.span_ids = (step["span_id"],)
+    return found
+
+
+def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
+    """Returns which span a named step is: the call's, or the one that gave a turn's answer."""
+    trace, (kind, _, number) = conversation.trace, named.partition(" ")
+    call = trace.tool_calls[int(number) - 1] if kind == "call" else None
+    turn = trace.turns[int(number) - 1] if call is None and trace.turns else None
+    span_id = call.span_id if call is not None else (turn.span_id if turn is not None else "") or trace.root_span_id
+    owner = conversation.owners.get(span_id, trace.trace_id)
+    return {"step": named, "trace_id": owner, "span_id": span_id, "tool": None if call is None else call.name}
+
+
+def of_conversation(
+    name: str, version: str, question: str, about: str | None, score: Callable[[Whole, Conversation], Score | Unscored]
+) -> Metric[Any, Any]:
+    """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once."""
+
+    async def ask(conversation: Conversation, judge: Judge) -> Finding | None:
+        trace, missing = conversation.trace, conversation.missing
+        hidden = {"traces_not_shown": missing} if missing else {}
+        shown = judge.pack.shown * conversation.traces / (conversation.traces + missing)
+        if not told(trace):
+            return NOTHING_TOLD
+        if shown < ENOUGH:
+            reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
+            return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
+        found = score(await judge.ask(WHOLE, {**stated(conversation), **numbers(trace)}), conversation)
+        return replace(found, metadata={**found.metadata, **hidden})
+
+    return Metric(
+        level="session",
+        name=name,
+        kind="llm",
+        version=version,
+        threshold=0.5,
+        question=question,
+        needs="session id; what was said and called; a judge",
+        evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
+        ask=ask,
+        rubrics=(WHOLE,),
+        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+        about=(about or "").strip(),
+    )
