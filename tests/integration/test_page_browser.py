@@ -68,11 +68,11 @@ def test_three_clicks_from_the_worst_session_to_the_span_that_broke_it(page: Pag
     page.wait("document.querySelector('h1').innerText === 'table-for-four'")
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
-    assert page.texts("mark.loose")[:2] == ["LX-48213", "75.50 EUR"]
-    page.click(".result.fail .link")
-    assert page.count(".line.pointed") == 2
+    assert page.texts(".line.answer mark.loose") == ["LX-48213", "75.50 EUR"]
+    assert page.count(".line.pointed") == page.count(".panel") == 1, "the first wrong step is opened by itself"
     assert "'LX-48213' stands in no result and was not said by the user" in page.text(".panel")
     assert "LX-48213" in page.texts(".panel mark")
+    page.run("[...document.querySelectorAll('.line')].find((line) => line.innerText.includes('book_table')).click()")
     assert "T-9921" in page.texts(".panel mark")
     [link] = page.run("[...document.querySelectorAll('.beyond a')].map((each) => each.href)")
     assert link.startswith("http://localhost:16686/trace/")
@@ -165,7 +165,7 @@ def test_hostile_content_is_shown_and_never_run(page: Page, collector: Collector
     page.click(".row.trace")
     page.wait("document.querySelector('.fall') !== null")
     page.run("document.querySelectorAll('.line[data-row]').forEach((_, at) => "
-             "document.querySelector(`.line[data-row=\"${at}\"]`).click())")  # fmt: skip
+             "document.querySelectorAll('.line[data-row]')[at].click())")  # fmt: skip
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert "onerror" in page.text(".panel")
     assert page.run("window.hit") is None
@@ -258,7 +258,7 @@ def _sessions(running: CollectorProcess) -> set[str | None]:
 def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
     page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
-    page.run("[...document.querySelectorAll('.result.fail .judgement button')].at(-1).click()")
+    page.run("[...document.querySelectorAll('.finding .judgement button')].at(-1).click()")
     page.wait("document.querySelector('.judgement').innerText.startsWith('kept:')")
     kept = httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"]
     assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [

@@ -45,7 +45,7 @@ async function show(quietly) {
   const [path, query] = address.slice(2).split("?");
   const [kind, at] = path.split("/");
   let made;
-  arrival = null;
+  arrival = current = null;
   try {
     made = await pageOf(kind, at, new URLSearchParams(query));
   } catch (error) {
@@ -54,6 +54,7 @@ async function show(quietly) {
   }
   if (addressed() !== address) return; // another page was asked for meanwhile
   const main = document.getElementById("main");
+  main.dataset.kind = kind;
   main.replaceChildren(...[made].flat(5).filter((node) => node !== null && node !== undefined && node !== false));
   for (const link of document.querySelectorAll("#top nav a")) {
     if (link.getAttribute("href").split("?")[0] === `#/${kind}`) link.setAttribute("aria-current", "page");
@@ -88,6 +89,8 @@ function keys(event) {
     searchNext = !field;
     if (field) field.focus(); else location.hash = "#/traces";
   }
+  if (event.key === "?" && !document.querySelector("dialog")) keyHelp();
+  if (current && !event.target.closest("dialog, .fall") && ["j", "k", "Escape"].includes(event.key)) steer(current, event.key);
   const link = ["n", "p"].includes(event.key) && document.querySelector(`[data-key="${event.key}"]`);
   if (link) link.click();
 }

@@ -12,7 +12,7 @@ function resultItem(result, full, onSpans) {
     full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },
-      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the span it speaks of" : `Show the ${many(spans, "span")} it speaks of`) : null,
+      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show its ${many(spans, "step")}`) : null,
       el("span", { class: "muted" }, grounds(result, full)), beside(result), noted(full)));
 }
 
@@ -54,7 +54,7 @@ function comparisons(result, full) {
 }
 
 function noted(full) {
-  const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated"].includes(key));
+  const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated", "blame", "failure_group", "things", "broken_rules", "misstatements"].includes(key));
   if (!held.length) return null;
   return el("details", {}, el("summary", {}, "more"),
     el("dl", {}, held.map(([key, value]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", { dir: "auto" }, plain(value))])));

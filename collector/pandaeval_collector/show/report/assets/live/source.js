@@ -62,7 +62,7 @@ async function traceOf(id, query) {
   const [trace] = linked(body.index).traces;
   trace.found = body.detail;
   trace.full = body.results;
-  return tracePage(trace, query.getAll("span"));
+  return tracePage(trace, { spans: query.getAll("span"), metric: query.get("finding"), step: query.get("step") });
 }
 
 async function sessionOf(id) {
