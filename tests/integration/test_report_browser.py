@@ -89,7 +89,7 @@ def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tm
     assert "no problem found by rule checks; task success: not judged" in page.text(".row.unit")
     assert page.count(".row.unit .pass") == page.count(".row.unit.good") == 0
     page.click(".row.unit")
-    page.wait("document.querySelector('h1').innerText === 's1'")
+    page.wait("document.querySelector('.lead .id')?.innerText === 's1'")
     assert page.count(".result.said") == 1
     assert "1.00" not in page.text(".result.said .chip")
 
@@ -101,7 +101,7 @@ def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: P
     assert page.text(".row.unit .verdict").endswith("0.20 so far")
     assert "so far: as composed" in page.text(".row.unit .said")
     page.click(".row.unit")
-    page.wait("document.querySelector('h1').innerText === 's1'")
+    page.wait("document.querySelector('.lead .id')?.innerText === 's1'")
     assert page.texts(".result .tag") == ["so far"]
     assert "the session is open" in page.text(".result .foot")
 
@@ -111,7 +111,7 @@ def test_from_a_session_to_a_loop_and_its_calls(page: Page, demo: Path) -> None:
     page.run(
         "[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('stuck-search')).click()"
     )
-    page.wait("document.querySelector('h1').innerText === 'stuck-search'")
+    page.wait("document.querySelector('.lead .id')?.innerText === 'stuck-search'")
     assert "Did the agent ever fail badly" in page.text()
     page.click(".row.trace.bad")
     page.wait("document.querySelector('.fall') !== null")
@@ -321,6 +321,31 @@ def test_judged_arguments_are_marked_on_their_calls(page: Page, tmp_path: Path) 
     assert "wrong city" in page.text(".panel")
     page.click(".chip-button")
     assert "by a judge (judge-1)" in page.text(".opened .result")
+
+
+def test_a_verdict_comes_first_and_leads_to_the_calls_that_show_it(page: Page, tmp_path: Path) -> None:
+    spans = Spans()
+    root = spans.agent()
+    tools = [spans.tool(root, arguments={"q": number}, result="ok") for number in range(2)]
+    base = trace(calls=[call(number, span_id=tool.span_id) for number, tool in enumerate(tools)])
+    made = replace(base, spans=tuple(spans()), root_span_id=root.span_id)
+    things = [
+        {"thing": "cancel order 12", "became": "rightly declined", "shown_by": "call 1"},
+        {"thing": "send it faster", "became": "wrong", "shown_by": "call 2"},
+    ]
+    blame = {"step": "call 2", "trace_id": made.trace_id, "span_id": tools[1].span_id, "tool": "t"}
+    parts = {"things": things, "broken_rules": [], "misstatements": [], "first_wrong_step": "call 2", "sure": 4.0}
+    score = Score(0.04, "it went by mail", {**parts, "blame": blame}, label="wrong_thing", span_ids=(tools[1].span_id,))
+    results = [result(made, "coherence", 0.1), result(made, "correctness", score, kind="llm")]
+    page.open(report([made], results).save(tmp_path), "#/t/0")
+    assert page.text(".score-strip > *").startswith("✗\nWrong thing\n4 % sure that it is right")
+    assert page.run("document.querySelector('[aria-selected=true]').dataset.row") == "2", "the first wrong step"
+    assert page.texts(".things li") == [
+        "✓\ncancel order 12\nrightly declined\ncall 1",
+        "✗\nsend it faster\nwrong\ncall 2",
+    ]
+    page.click(".things .link")
+    assert page.run("document.querySelector('[aria-selected=true]').dataset.row") == "1"
 
 
 def test_many_results_in_order_are_counted_and_assumed_ones_never_as_passed(page: Page, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ function resultItem(result, full, onSpans) {
       isSoFar(full) ? el("span", { class: "tag", title: "The session is open: it is scored for good when it closes" }, "so far") : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
     result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
-    full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
+    full.reason && full.reason !== result.spelled ? el("p", { class: "reason", dir: "auto" }, full.reason.startsWith(`${result.spelled}; `) ? full.reason.slice(result.spelled.length + 2) : full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },
       spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show its ${many(spans, "step")}`) : null,

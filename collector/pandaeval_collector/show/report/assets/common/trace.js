@@ -60,7 +60,7 @@ function firstWrong(found, results, metric) {
 function scoreStrip(results, view, found) {
   const onSpans = view && ((ids) => point(view, ids, !WIDE.matches, true));
   const verdicts = results.filter(([result]) => isVerdict(result.metric));
-  const others = results.filter(([result]) => !isVerdict(result.metric) && result.metric !== "trace.blame");
+  const others = results.filter(([result]) => !isVerdict(result.metric) && !isExplaining(result.metric));
   const more = el("div", { class: "opened" });
   const opening = (shown, result, full, note) => {
     const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "All that is known of this score", onclick: () => {
@@ -72,7 +72,7 @@ function scoreStrip(results, view, found) {
     return button;
   };
   const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
-  return el("section", { class: "scores card", "aria-label": "Scores" },
+  return el("section", { class: "score-strip card", "aria-label": "Scores" },
     verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
     failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
     fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,

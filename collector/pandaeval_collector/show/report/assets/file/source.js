@@ -2,6 +2,7 @@
 // one of them is looked at. Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
 
 const NAVIGATION = ["", "traces"];
+const TITLES = {};
 const blocks = new Map(), positions = new Map();
 
 async function unpack(id) {

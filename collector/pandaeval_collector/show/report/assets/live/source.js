@@ -3,6 +3,7 @@
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
+const TITLES = { runs: "Re-evaluations" };
 
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;
