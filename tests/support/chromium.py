@@ -141,9 +141,8 @@ class Page:
         """Real key strokes, such as ``Tab``, ``Enter``, ``ArrowDown``, ``/``."""
         for key in keys:
             text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-            code = {"Enter": 13, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39}.get(
-                key, 0
-            )
+            arrows = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+            code = {"Enter": 13, "Tab": 9, "Escape": 27, "End": 35, "Home": 36, **arrows}.get(key, 0)
             shared = {"key": key, "windowsVirtualKeyCode": code}
             self._call("Input.dispatchKeyEvent", type="keyDown", text=text, **shared)
             self._call("Input.dispatchKeyEvent", type="keyUp", **shared)

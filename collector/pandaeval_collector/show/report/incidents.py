@@ -115,7 +115,6 @@ class PageIncident(BaseModel):
     spark: list[int]
     reason: str
     trace_id: str | None
-    span_id: str | None
     session_id: str | None
 
 
@@ -155,7 +154,6 @@ def shown_incident(
         spark=span.spark(incident.at.values()),
         reason=excerpt(example.get("reason") or incident.text, 300) or "",
         trace_id=example.get("trace_id") or None,
-        span_id=next(iter(example.get("span_ids") or ()), None) or example.get("span_id") or None,
         session_id=example.get("session_id"),
     )
 

@@ -193,6 +193,7 @@ class Overview(BaseModel):
     can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
     links: dict[str, str]
     refresh_s: float | None
+    data: str | None = Field(description="The data directory of the collector; null where none runs.")
     grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
 
 

@@ -24,7 +24,7 @@ function header() {
     redrawn();
   } }, "◐");
   document.getElementById("top").append(el("a", { class: "brand", href: "#/" }, "pandaeval"), el("span", { class: "source" }),
-    el("nav", { "aria-label": "Pages" }, NAVIGATION.map((name) => el("a", { href: `#/${name}` }, humane(name || "overview")))), el("span", { class: "made muted" }), theme);
+    el("nav", { "aria-label": "Pages" }, NAVIGATION.map((name) => el("a", { href: `#/${name}` }, TITLES[name] || humane(name || "overview")))), el("span", { class: "made muted" }), theme);
 }
 
 function headed() {
@@ -45,15 +45,18 @@ async function show(quietly) {
   const [path, query] = address.slice(2).split("?");
   const [kind, at] = path.split("/");
   let made;
-  arrival = null;
+  isBroken = false;
+  arrival = current = null;
   try {
     made = await pageOf(kind, at, new URLSearchParams(query));
   } catch (error) {
+    isBroken = !error.expected;
     made = el("p", { class: "notice" }, `This page cannot be shown: ${error.message}. `, el("a", { href: "#/" }, "Overview"));
     if (!error.expected) console.error(error);
   }
   if (addressed() !== address) return; // another page was asked for meanwhile
   const main = document.getElementById("main");
+  main.dataset.kind = kind;
   main.replaceChildren(...[made].flat(5).filter((node) => node !== null && node !== undefined && node !== false));
   for (const link of document.querySelectorAll("#top nav a")) {
     if (link.getAttribute("href").split("?")[0] === `#/${kind}`) link.setAttribute("aria-current", "page");
@@ -72,6 +75,7 @@ async function show(quietly) {
 }
 
 let arrival = null;
+let isBroken = false; // nobody answered: the page is shown again as soon as somebody does
 
 // Has something done once the page that is being made is there.
 function onArrival(run) {
@@ -86,8 +90,10 @@ function keys(event) {
     event.preventDefault();
     const field = document.getElementById("search");
     searchNext = !field;
-    if (field) field.focus(); else location.hash = "#/traces";
+    if (field) { const fold = field.closest("details"); if (fold) fold.open = true; field.focus(); } else location.hash = "#/traces";
   }
+  if (event.key === "?" && !document.querySelector("dialog")) keyHelp();
+  if (current && !event.target.closest("dialog, .fall") && ["j", "k", "Escape"].includes(event.key)) steer(current, event.key);
   const link = ["n", "p"].includes(event.key) && document.querySelector(`[data-key="${event.key}"]`);
   if (link) link.click();
 }

@@ -53,10 +53,11 @@ function words(text, loose) {
   return [marked(text.h, loose), el("span", { class: "cut" }, ` … ${number(missing)} of ${number(text.n)} characters left out … `), marked(text.t, loose)];
 }
 
-// A block of text that keeps its line ends; a long one is folded. `loose`: values to be marked in it.
-function block(text, label, extra, loose) {
+// A block of text that keeps its line ends; a long one is folded. `loose`: values to be marked in it; `isWhole`: folded
+// only where it is very long.
+function block(text, label, extra, loose, isWhole) {
   const whole = typeof text === "string" ? text : text.h + text.t;
-  const long = whole.length > 700 || whole.split("\n").length > 12;
+  const long = whole.length > (isWhole ? 6000 : 700) || whole.split("\n").length > (isWhole ? 100 : 12);
   const body = el("div", { class: `text ${long ? "folded" : ""}`, dir: "auto" }, words(text, loose));
   const button = long && el("button", {
     class: "link", type: "button", "aria-expanded": "false",

@@ -28,6 +28,13 @@ function plain2d(width, height, colour, size, more) {
   };
 }
 
+// Full minutes, hours or days (UTC) between two moments in seconds, at most so many.
+function onTheHour(from, to, most) {
+  const step = [60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((each) => (to - from) / each <= most) || 2592000;
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.max(0, Math.floor(to / step) - first + 1) }, (_, at) => (first + at) * step);
+}
+
 // Runs over time, the failed ones on top. `zoom`: is told the two ends of what somebody drags over.
 function overTime({ since, step, runs, failed }, zoom) {
   const told = el("output", { class: "told muted" }, "drag to zoom");
@@ -37,7 +44,7 @@ function overTime({ since, step, runs, failed }, zoom) {
   const at = (s) => moment(s * 1000).slice(day ? 5 : 11, 16);
   const xs = runs.map((_, bar) => (since + bar * step) / 1000);
   const draw = (width, colour) => [plain2d(width, width < 600 ? 120 : 150, colour, 0.85, {
-    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), space: 80 },
+    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), splits: (_, __, from, to) => onTheHour(from, to, width / 90) },
     scales: { x: { time: false, range: [xs[0], xs[0] + (runs.length * step) / 1000] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
     cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
     hooks: {

@@ -13,11 +13,11 @@ function statesOf({ session, rows }) {
   return session && session.states ? session.states : rows.map((row) => row.state);
 }
 
-// What was asked and answered, on one line.
-function exchange(trace) {
-  if (trace.in === undefined && trace.out === undefined) return null;
+// What was asked and answered, on one line; `isBrief`: the answer alone.
+function exchange(trace, isBrief) {
+  if (trace.out === undefined && (isBrief || trace.in === undefined)) return null;
   const quote = (text) => (text === undefined ? "…" : `“${text}”`);
-  return el("span", { class: "muted exchange" }, el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
+  return el("span", { class: "muted exchange" }, isBrief ? "" : el("bdi", {}, quote(trace.in)), " → ", el("bdi", {}, quote(trace.out)));
 }
 
 // The session's score that is said in words.
@@ -57,12 +57,13 @@ function unitRow(unit, query) {
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
   const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
+  const title = (asked || first).in;
   const { us, tokens, usd, at } = takenBy(unit);
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },
-      el("span", { class: unit.session ? "id" : "title" }, unit.session ? unit.session.id : first.in || first.id),
-      el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
-    el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked) : null),
+      el("span", { class: "title", dir: "auto" }, title || (unit.session ? unit.session.id : first.id)),
+      el("span", { class: "muted facts" }, agents.slice(0, 3).join(", "), unit.session && title ? [agents.length ? " · " : "", el("span", { class: "id" }, unit.session.id)] : null)),
+    el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked, asked.in === title) : null),
     el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
     el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
     el("span", { class: "taken" }, el("span", {}, us ? duration(us) : "–"), el("small", {}, [tokens && `${compact(tokens)} tokens`, usd && dollars(usd)].filter(Boolean).join(" · "))),

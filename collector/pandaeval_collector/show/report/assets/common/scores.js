@@ -9,10 +9,10 @@ function resultItem(result, full, onSpans) {
       isSoFar(full) ? el("span", { class: "tag", title: "The session is open: it is scored for good when it closes" }, "so far") : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
     result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
-    full.reason ? el("p", { class: "reason", dir: "auto" }, full.reason) : null,
+    full.reason && full.reason !== result.spelled ? el("p", { class: "reason", dir: "auto" }, full.reason.startsWith(`${result.spelled}; `) ? full.reason.slice(result.spelled.length + 2) : full.reason) : null,
     comparisons(result, full),
     el("div", { class: "foot" },
-      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the span it speaks of" : `Show the ${many(spans, "span")} it speaks of`) : null,
+      spans && onSpans ? el("button", { class: "link", type: "button", onclick: () => onSpans(full.spans) }, spans === 1 ? "Show the step" : `Show its ${many(spans, "step")}`) : null,
       el("span", { class: "muted" }, grounds(result, full)), beside(result), noted(full)));
 }
 
@@ -54,7 +54,7 @@ function comparisons(result, full) {
 }
 
 function noted(full) {
-  const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated"].includes(key));
+  const held = Object.entries(full.metadata || {}).filter(([key]) => !["comparisons", "cycles", "calibrated", "blame", "failure_group", "things", "broken_rules", "misstatements"].includes(key));
   if (!held.length) return null;
   return el("details", {}, el("summary", {}, "more"),
     el("dl", {}, held.map(([key, value]) => [el("dt", {}, key.replaceAll("_", " ")), el("dd", { dir: "auto" }, plain(value))])));

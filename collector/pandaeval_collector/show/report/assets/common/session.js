@@ -6,17 +6,36 @@ function sessionPage(session) {
   const list = el("div", { class: "rows" });
   const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
   const last = rows.at(-1);
+  const title = rows.map((row) => row.in).find(Boolean);
+  const verdicts = session.results.filter((result) => isVerdict(result.metric));
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
-    el("h1", { class: "id" }, session.id),
+    el("h1", { class: "asked", dir: "auto" }, el("span", {}, title || session.id)),
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
-      rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),
+      rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · "), title ? [" · ", el("span", { class: "id" }, session.id)] : null),
     again(session),
+    verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, (shown) => shown, null, (step) => stepHref(session, result, step)))) : null,
     el("h2", {}, "Scores"),
-    el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
+    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),
     list, more,
   ];
+}
+
+// Where a step of a conversation is that a judge names: the first wrong one is known by its span; another by counting the
+// calls, or the turns where each trace is one, which holds where all traces are at hand.
+function stepHref(session, result, step) {
+  const held = result.metadata || {}, blame = held.blame || {};
+  if (blame.step === step && traceHref(blame.trace_id)) return `${traceHref(blame.trace_id)}?span=${blame.span_id}`;
+  const [kind, at] = step.split(" ");
+  if (sizeOf({ session, rows: session.rows }) !== session.rows.length || (kind === "turn" && held.turns !== session.rows.length)) return null;
+  let left = Number(at);
+  for (const row of session.rows) {
+    const held = kind === "turn" ? 1 : row.tools;
+    if (left <= held) return traceHref(row.id) && `${traceHref(row.id)}?step=${kind}%20${left}`;
+    left -= held;
+  }
+  return null;
 }
 
 // Risk by trace, as agent_reliability adds it up.
@@ -24,7 +43,7 @@ function risks(session) {
   const found = session.results.find((result) => result.metric === "session.agent_reliability" && result.risks);
   if (!found || session.rows.length < 2) return null;
   const flagged = new Set((found.metadata && found.metadata.flagged_traces) || []);
-  const bars = session.rows.slice(0, 200).map((row, at) => {
+  const bars = session.rows.slice(0, 300).map((row, at) => {
     const parts = found.risks[row.id];
     if (!parts) return el("a", { class: "risk none", href: traceHref(row.id), title: `trace ${at + 1}: no signal` }, el("i", {}), String(at + 1));
     const risk = parts.step_risk || 0;
@@ -34,6 +53,5 @@ function risks(session) {
       el("i", { "--risk": `${Math.max(2, Math.min(100, risk * 100))}%` }), String(at + 1));
   });
   return el("section", { class: "card" }, el("h2", {}, "Risk by trace"),
-    el("div", { class: "risks" }, bars),
-    session.rows.length > 200 ? el("p", { class: "muted" }, `The first 200 of ${number(session.rows.length)}.`) : null);
+    el("div", { class: `risks ${bars.length > 16 ? "many" : ""}` }, bars));
 }

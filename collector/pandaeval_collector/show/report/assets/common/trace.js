@@ -1,32 +1,106 @@
-// One trace: what was asked and answered, what the scores say, and the spans as a waterfall.
+// One trace: what the scores say in a strip, and below it the steps beside the one that is chosen.
 
-// `spans`: ids of those that are pointed to.
-async function tracePage(trace, spans = []) {
+// `wanted`: which step to open: `spans`, ids of spans; `metric`, the key of the one whose finding is meant; `step`, as a
+// judge names it (`call 2`, `turn 1`). Without any it is the first that went wrong.
+async function tracePage(trace, wanted = {}) {
   const found = await details(trace);
   const session = trace.of;
   const place = session ? session.members.indexOf(trace.id) : -1;
   const full = found ? found.results : trace.full || [];
   const results = trace.results.map((result, at) => [result, { ...result, ...full[at] }]).sort(([a], [b]) => byUrgency(a, b));
-  const atTurns = new Set((found ? found.turns : []).map(([, , span]) => span).filter(Boolean));
-  const [ofTurns, ofTrace] = [true, false].map((wanted) => results.filter(([result, full]) => wanted === (isOfTurn(result) && atTurns.has(full.span))));
-  const fall = found ? waterfall(trace, found, results) : null;
-  if (fall && spans.length) onArrival(() => fall.point(spans));
+  const named = found ? namedSpans(found, wanted) : [];
+  const wrong = found && !named.length ? firstWrong(found, results, wanted.metric) : [];
+  const held = found ? panes(trace, found, results, [...named, ...wrong], named.length > 0 || Boolean(wanted.metric)) : null;
+  if (held) {
+    current = held.view;
+    onArrival(() => reveal(held.view));
+  }
+  const title = trace.in || trace.agent || "trace";
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / ",
-      session ? el("a", { href: sessionHref(session) }, session.id) : "trace without a session", place >= 0 ? ` / trace ${place + 1} of ${session.members.length}` : "",
+      session ? el("a", { href: sessionHref(session), class: "of" }, session.id) : "trace without a session", place >= 0 && session.members.length > 1 ? ` / trace ${place + 1} of ${session.members.length}` : "",
       place >= 0 ? neighbours(session, place) : null),
-    el("h1", {}, trace.agent || "trace", " ", crashed(trace)),
-    el("p", { class: "lead" }, [trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
+    el("h1", { class: "asked", dir: "auto" }, el("span", {}, title), " ", crashed(trace)),
+    el("p", { class: "lead" }, [trace.in ? trace.agent : "", trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
-      trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "),
-      el("br", {}), el("span", { class: "id muted" }, trace.id), beyond(trace)),
-    el("div", { class: "cards two wide" },
-      el("section", { class: "card" }, el("h2", {}, "Asked and answered"), found ? conversation(trace, found, looseAnswers(looseOf(results)), ofTurns, fall && fall.point) : excerpts(trace)),
-      el("section", { class: "card" }, el("h2", {}, "Scores"), ofTrace.length
-        ? ofTrace.map(([result, full]) => resultOrLine(result, full, fall && fall.point))
-        : el("p", { class: "muted" }, ofTurns.length ? "Those of its turns stand beside them." : "No metric applies to this trace."))),
-    fall ? fall.nodes : el("p", { class: "notice" }, missingSpans(trace)),
+      trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id), beyond(trace)),
+    scoreStrip(results, held && held.view, found),
+    held ? [held.nodes, footnotes(found, held.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
   ];
+}
+
+// The spans that an address names; the outermost one holds all that happened, and names no step.
+function namedSpans(found, { spans = [], step }) {
+  const [kind, at] = (step || "").split(" ");
+  const meant = kind === "call" ? found.calls[at - 1] : kind === "turn" && found.turns[at - 1] ? spanOfTurn(found, at - 1) : undefined;
+  return [...(meant ? [meant] : []), ...spans].filter((id) => found.spans.some((row) => row.id === id && (row.up >= 0 || found.spans.length === 1 || id === meant)));
+}
+
+// The span that gave the answer of a turn: the last model's call with its words, else that of the turn.
+function spanOfTurn(found, turn) {
+  const [, assistant, id] = found.turns[turn];
+  const giver = found.spans.findLast((row) => row.kind === "llm" && (row.out || []).some(([, text]) => text === assistant));
+  return giver ? giver.id : id;
+}
+
+// The first step that went wrong: the one that a judge names, else the blamed one, else that of the first finding.
+function firstWrong(found, results, metric) {
+  const blamed = ([, full]) => (full.metadata && full.metadata.blame && full.metadata.blame.span_id) || null;
+  const meant = results.find(([result]) => result.metric === metric);
+  const judged = results.find(([result]) => result.metric === "trace.correctness" && result.success === false);
+  const blame = results.find(([result]) => result.metric === "trace.blame");
+  const failed = results.filter(([result]) => result.success === false);
+  const inner = (ids) => (ids || []).filter((id) => found.spans.some((row) => row.id === id && row.up >= 0));
+  const error = failed.length || found.error !== null ? found.spans.findLast((row) => row.error !== undefined) : undefined;
+  const ways = [meant && [blamed(meant)], meant && meant[1].spans, judged && [blamed(judged)], blame && blame[1].spans, ...failed.flatMap((each) => [[blamed(each)], each[1].spans])];
+  return ways.map(inner).find((ids) => ids.length) || (error ? [error.id] : []);
+}
+
+// All scores in a few lines: the verdict first, what failed with its reason, all else as chips that open.
+function scoreStrip(results, view, found) {
+  const onSpans = view && ((ids) => point(view, ids, !WIDE.matches, true));
+  const verdicts = results.filter(([result]) => isVerdict(result.metric));
+  const others = results.filter(([result]) => !isVerdict(result.metric) && !isExplaining(result.metric));
+  const more = el("div", { class: "opened" });
+  const opening = (shown, result, full, note) => {
+    const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "All that is known of this score", onclick: () => {
+      const open = button.getAttribute("aria-expanded") !== "true";
+      for (const each of more.parentElement.querySelectorAll(".chip-button")) each.setAttribute("aria-expanded", "false");
+      button.setAttribute("aria-expanded", String(open));
+      more.replaceChildren(...(open ? [resultItem(result, full, onSpans)] : []));
+    } }, shown, note);
+    return button;
+  };
+  const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
+  return el("section", { class: "score-strip card", "aria-label": "Scores" },
+    verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
+    failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
+    fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,
+    results.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
+}
+
+function turnNote(result, full, found) {
+  const turn = isOfTurn(result) && found && found.turns.length > 1 ? found.turns.findIndex(([, , span]) => span === full.span) : -1;
+  return turn < 0 ? null : el("span", { class: "muted" }, ` turn ${turn + 1}`);
+}
+
+// What failed, in a line: by its name, why, and the way to its step. `opening`: makes a button that shows all of it.
+function findingOf(result, full, opening, onSpans) {
+  const blame = full.metadata && full.metadata.blame && full.metadata.blame.span_id;
+  const spans = full.spans && full.spans.length ? full.spans : blame ? [blame] : [];
+  return el("div", { class: "finding result fail" },
+    el("div", { class: "line-head" }, opening(failedChip(result), result, full), el("span", { class: "reason", dir: "auto" }, full.reason || ""),
+      spans.length && onSpans ? el("button", { class: "link show", type: "button", onclick: () => onSpans(spans) }, spans.length === 1 ? "Show the step" : `Show its ${number(spans.length)} steps`) : null,
+      beside(result)));
+}
+
+// What is to be known of how the trace was read.
+function footnotes(found, view) {
+  const loose = looseAnswers(view.loose);
+  const notes = [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
+  return el("p", { class: "muted footnotes" }, loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " stands in nothing that the agent had been told or found. "] : null,
+    loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " is only suspect, and fails nothing. "] : null,
+    found.more_turns ? `${many(found.more_turns, "more turn")} left out. ` : null, notes);
 }
 
 function neighbours(session, place) {
@@ -36,19 +110,6 @@ function neighbours(session, place) {
 
 function isOfTurn(result) {
   return result.metric.startsWith("turn.");
-}
-
-// `ofTurns`: the results of turns, which stand at theirs.
-function conversation(trace, found, loose, ofTurns, onSpans) {
-  const texts = found.texts;
-  const turns = found.turns.map(([user, assistant, span]) => [
-    user === null ? notCaptured("user") : block(texts[user], "user", "user"),
-    assistant === null ? notCaptured("answer", unanswered(trace, found)) : block(texts[assistant] === "" ? "(empty)" : texts[assistant], "answer", "assistant", loose),
-    ofTurns.filter(([, full]) => full.span === span).map(([result, full]) => resultOrLine(result, full, onSpans))]);
-  return [turns.length ? turns : excerpts(trace), found.more_turns ? el("p", { class: "muted" }, `${many(found.more_turns, "more turn")} left out`) : null,
-    loose.length ? el("p", { class: "muted" }, el("mark", { class: "loose" }, "Marked"), ": stands in nothing that the agent had been told or found") : null,
-    found.error === null ? null : block(texts[found.error], "error", "error"),
-    found.notes.length || found.dialects.length ? el("p", { class: "muted" }, [...found.notes, found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).join("; ")) : null];
 }
 
 function unanswered(trace, found) {

@@ -93,7 +93,7 @@ function failures() {
   const found = new Map();
   for (const row of [...store.index.traces, ...store.index.sessions]) {
     for (const result of row.results) {
-      if (result.outcome !== "scored") continue;
+      if (result.outcome !== "scored" || isExplaining(result.metric)) continue;
       const entry = found.get(result.metric) || { bad: 0, all: 0 };
       entry.all += 1;
       entry.bad += result.success === false;

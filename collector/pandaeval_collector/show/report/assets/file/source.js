@@ -2,6 +2,7 @@
 // one of them is looked at. Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
 
 const NAVIGATION = ["", "traces"];
+const TITLES = {};
 const blocks = new Map(), positions = new Map();
 
 async function unpack(id) {
@@ -36,7 +37,7 @@ function sources() {
 async function pageOf(kind, at, query) {
   const { sessions, traces } = store.index;
   if (kind === "s" && sessions[at]) return sessionPage(sessions[at]);
-  if (kind === "t" && traces[at]) return tracePage(traces[at]);
+  if (kind === "t" && traces[at]) return tracePage(traces[at], { spans: query.getAll("span"), step: query.get("step") });
   return kind === "traces" ? tracesPage(query) : overview();
 }
 

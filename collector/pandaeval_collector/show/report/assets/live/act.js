@@ -19,18 +19,18 @@ function beside(result) {
   const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
   const unit = kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id };
   const spot = el("span", { class: "judgement" });
+  const it = result.success ? "pass" : "failure";
   const button = (text, title, passed) => el("button", { class: "link", type: "button", title, onclick: async (event) => {
     event.target.disabled = true;
     try {
       await tell("/annotations", { ...unit, metric: result.metric, passed, annotator: "page" });
-      spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: you say that it ${passed ? "passes" : "fails"}`));
+      const agrees = passed === result.success;
+      spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: this ${it} is ${agrees ? "right" : "wrong"} · `), button(agrees ? "it is wrong" : "it is right after all", "The newer verdict counts", !passed));
     } catch (error) {
       spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not kept: ${error.message}`));
     }
   } }, text);
-  const it = result.success ? "passes" : "fails";
-  const not = result.success ? "fails" : "passes";
-  spot.append(button("✓ right", `It ${it}, I say so too`, result.success), " ", button("✗ wrong", `It ${not}, in truth`, !result.success));
+  spot.append(button("✓ right", `This ${it} is right`, result.success), " ", button("✗ wrong", `This ${it} is wrong`, !result.success));
   return spot;
 }
 

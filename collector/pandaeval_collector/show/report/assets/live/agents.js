@@ -14,7 +14,12 @@ function agentRow(agent, query) {
     spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad),
     isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "failed"))
       : el("span", { class: "times muted" }, "not scored"),
-    el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { class: `heat-${heat(1 - share)}`, "--share": `${100 * (1 - share)}%` }) : null));
+    el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { "--share": `${100 * share}%` }) : null));
+}
+
+// How many failed of all, the redder the more: none is no colour, all is full red.
+function failedShare(failed, all, ...more) {
+  return el("span", { class: `cell ${failed ? "" : "none"}`, "--share": `${Math.round(100 * failed / all)}%` }, percent(failed / all), more);
 }
 
 async function agentsPage(query) {
@@ -22,19 +27,20 @@ async function agentsPage(query) {
   said("");
   const found = await failing(query, true);
   whole = (await ask("/overview")).body;
+  for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
   const head = ["agent", "runs", "failed", "over time", "latency (median)", "95 %", "tokens", "cost"];
   const row = (agent) => {
     const to = new URLSearchParams(query);
     to.set("agent", agent.agent);
     const share = agent.failed / agent.runs;
     return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, number(agent.runs)),
-      isScored(agent) ? el("td", {}, el("span", { class: `cell heat-${heat(1 - share)}` }, percent(share))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
+      isScored(agent) ? el("td", {}, failedShare(agent.failed, agent.runs)) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
     el("p", { class: "muted" }, "Latency, tokens and cost by run, of the newest 5,000. Cost as instrumentations tell it (operation.cost, gen_ai.usage.cost, llm.cost.total)."),
-    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store began; a number leads to the traces of the window")), rates(query)] : null];
+    whole.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, "since the store began, as are the traces that a number leads to")), rates(query)] : null];
 }
 
 // A row for each agent, a column for each metric: the share of its scores that failed.
@@ -43,6 +49,7 @@ function rates(query) {
   const columns = new Map(), lines = new Map();
   for (const rate of wanted) {
     const key = `${rate.level}.${rate.metric}`;
+    if (isExplaining(key)) continue;
     if (!lines.has(rate.agent)) lines.set(rate.agent, new Map());
     for (const [held, name] of [[columns, key], [lines.get(rate.agent), key]]) {
       const cell = held.get(name) || { scored: 0, failed: 0, assumed: 0, unscored: 0 };
@@ -68,7 +75,7 @@ function rateCell(agent, key, cell, query) {
   const told = `${metricName(key)}, ${agent || "(no name)"}: ${number(cell.failed)} of ${many(cell.scored, "score")} failed, ${number(cell.assumed)} assumed, ${number(cell.unscored)} not scored`;
   if (!cell.scored) return el("td", { class: "muted", title: told }, cell.unscored ? "not scored" : "assumed");
   if (!cell.failed) return el("td", { class: "muted", title: told }, only ? "0" : "0 %");
-  const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), ...(query.get("window") ? { window: query.get("window") } : {}) });
-  return el("td", { title: told }, el("a", { class: `cell heat-${only ? 1 : heat(1 - cell.failed / cell.scored)}`, href: metric(key).level === "session" ? `#/sessions?${to}` : `#/traces?${to}` },
-    only ? `${number(cell.failed)} found` : percent(cell.failed / cell.scored), el("small", {}, only ? "" : ` ${number(cell.failed)} of ${number(cell.scored)}`)));
+  const to = new URLSearchParams({ metric: key, failed: "1", ...(agent ? { agent } : {}), window: "all" });
+  return el("td", { title: told }, el("a", { href: metric(key).level === "session" ? `#/sessions?${to}` : `#/traces?${to}` },
+    only ? el("span", { class: "cell", "--share": "0%" }, `${number(cell.failed)} found`) : failedShare(cell.failed, cell.scored, el("small", {}, ` ${number(cell.failed)} of ${number(cell.scored)}`))));
 }

@@ -48,27 +48,59 @@ async function failuresPage(query) {
   return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "nothing failed here"), windows(query)), zoomable(found, query), filters("failures", query), found.total ? rows : null, more];
 }
 
+// The list of an incident's traces in an address.
+function tracesOf(incident, query) {
+  const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name)));
+  for (const [name, value] of [["metric", incident.metric], ["failed", "1"], ["order", "newest"]]) view.set(name, value);
+  return view;
+}
+
 async function incidentPage(id, query) {
   const found = await failing(query);
   const incident = found.incidents.find((each) => groupOf(each) === id || each.groups.includes(id));
   const examples = await examplesOf(incident ? incident.groups : [id]);
+  const known = await tracesWith(incident, query);
   const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/failures" }, "Failures"), " / incident");
   if (!incident && !examples.length) return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
-  const rows = el("section", { class: "card flush" }, examples.map((example) => el("a", { class: "example", href: exampleHref(example) }, el("span", { dir: "auto" }, example.reason),
-    el("span", { class: "muted" }, example.turn === null ? example.session_id || "" : `turn ${example.turn + 1}`), el("span", { class: "when" }, when(example.at)))));
+  const rows = el("section", { class: "card flush" });
+  const more = paged(alike(examples, known), 3 * STEP, (held) => exampleRow(held, known), rows);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, incident ? failureName(incident) : "Incident"), incident && el("span", { class: "muted" }, metricName(incident.metric), " ", el("code", {}, incident.metric)), windows(query)),
-    incident ? el("section", { class: "card flush incidents" }, incidentRow(incident, query)) : el("p", { class: "muted" }, "Nothing of it in this window."),
-    el("h2", {}, "Examples ", el("small", {}, "the newest")), examples.length ? rows : incident && incident.trace_id && el("a", { href: exampleHref(incident) }, "The newest of them")];
+    incident ? el("section", { class: `card about ${incident.severity}` }, el("p", { dir: "auto" }, incident.reason), el("p", { class: "muted" }, el("span", { class: `severity ${incident.severity}` }, el("i", { "aria-hidden": "true" }), incident.severity),
+      ` ${incident.state ? `${incident.state}, ` : ""}${many(incident.runs, "run")} of ${incident.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(incident.last_at), ", first ", when(incident.first_at)), spark(incident.spark, "runs over time")) : el("p", { class: "muted" }, "Nothing of it in this window."),
+    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), incident && !incident.metric.startsWith("session.") ? el("a", { href: `#/traces?${tracesOf(incident, query)}` }, "all of them") : null), examples.length ? [rows, more] : incident && incident.trace_id && el("a", { href: exampleHref(incident) }, "The newest of them")];
 }
 
 // The newest failures of these groups.
 async function examplesOf(groups) {
   const { body } = await ask("/failures?limit=1000");
-  return body.items.filter(({ id }) => groups.includes(id)).flatMap(({ examples }) => examples).sort((a, b) => b.at - a.at).slice(0, 40);
+  return body.items.filter(({ id }) => groups.includes(id)).flatMap(({ examples, metric: key }) => examples.map((example) => ({ ...example, metric: key }))).sort((a, b) => b.at - a.at).slice(0, 200);
 }
 
-// A trace with the span that the result speaks of, or the session where the failure is that of a session.
+// Traces of the incident by their ids, for their words.
+async function tracesWith(incident, query) {
+  if (!incident) return new Map();
+  const { body } = await ask(pathOf("traces", tracesOf(incident, query)));
+  return new Map(linked(body.index).traces.map((trace) => [trace.id, trace]));
+}
+
+// Examples with the same reason, question and answer but for numbers as one, with how many they are.
+function alike(examples, known) {
+  const held = new Map();
+  for (const example of examples) {
+    const trace = known.get(example.trace_id) || {}, key = JSON.stringify([example.reason, trace.in, trace.out]).replace(/\d+/g, "0");
+    if (held.has(key)) held.get(key).count += 1; else held.set(key, { example, count: 1 });
+  }
+  return [...held.values()];
+}
+
+function exampleRow({ example, count }, known) {
+  const trace = known.get(example.trace_id);
+  return el("a", { class: "example", href: exampleHref(example) }, el("span", { class: "says" }, trace && trace.in ? el("b", { class: "q", dir: "auto" }, trace.in) : null, el("span", { class: trace && trace.in ? "muted" : "", dir: "auto" }, example.reason)),
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.turn === null ? (trace && trace.in ? "" : example.session_id || "") : `turn ${example.turn + 1}`), el("span", { class: "when" }, when(example.at)));
+}
+
+// A trace, opened at the step of its finding, or the session where the failure is that of a session.
 function exampleHref(example) {
-  if (example.trace_id) return `#/trace/${example.trace_id}${example.span_id ? `?span=${example.span_id}` : ""}`;
+  if (example.trace_id) return `#/trace/${example.trace_id}?finding=${encodeURIComponent(example.metric)}`;
   return `#/session/${encodeURIComponent(example.session_id)}`;
 }

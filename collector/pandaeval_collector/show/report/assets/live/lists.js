@@ -96,17 +96,19 @@ function filters(of, query) {
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
-  return el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+  const chosen = ["agent", "service", "metric", "q", "failed", "order"].filter((name) => query.get(name)).length;
+  return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "question or answer ( / )", oninput: later(change("q")) })),
-    el("label", { class: "check" }, "Only ", el("span", {}, el("input", { type: "checkbox", id: "by-failed", checked: query.get("failed") === "1", onchange: change("failed") }), query.get("metric") ? " failed in it" : " failed")));
+    el("label", { class: "check" }, "Only ", el("span", {}, el("input", { type: "checkbox", id: "by-failed", checked: query.get("failed") === "1", onchange: change("failed") }), query.get("metric") ? " failed in it" : " with findings"))));
 }
 
 async function tracesPage(query) {
   const { body, rows } = await listing("traces", query);
-  return [el("div", { class: "top" }, el("h1", {}, "Traces"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), raised(), filters("traces", query), rows];
+  const matching = await matches("traces", query);
+  return [el("div", { class: "top" }, el("h1", {}, "Traces"), el("span", { class: "muted", role: "status" }, matching ? `${matching}${windowName(query) && ` in the ${windowName(query)}`}` : counted(body, query)), windows(query)), raised(), filters("traces", query), body.index.order.length ? rows : nothing(query)];
 }
 
 async function sessionsPage(query) {
@@ -117,10 +119,21 @@ async function sessionsPage(query) {
     el("a", { href: `#/sessions?${each}` }, query.get("each") ? "Equal ones together" : "Each by itself")), windows(query)), filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
+// How many match what is looked for, of how many: a text or a result is not counted by the list itself.
+async function matches(of, query) {
+  if (!query.get("q") && !query.get("metric")) return "";
+  const all = new URLSearchParams(query);
+  for (const name of ["q", "metric", "failed"]) all.delete(name);
+  const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
+  const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
+  const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
+  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${whole_.traces === 1 ? "run" : "runs"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+}
+
 function counted(body, query) {
   const name = windowName(query);
   const of = name ? ` of the ${name}` : "";
-  if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} failed`;
+  if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} with findings`;
   const here = body.index.order.length;
   return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `Nothing${of} matches`;
 }

@@ -1,12 +1,12 @@
 // The first page: what failed by cause, over time; then sessions, agents, and how far all that can be trusted.
 
 async function overview(query) {
-  const [{ body, rows }, found] = [await listing("sessions", query, true), await failing(query)];
+  const [{ body, rows }, found, matching] = [await listing("sessions", query, true), await failing(query), await matches("traces", query)];
   whole = (await ask("/overview")).body;
   if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "Nothing was scored yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
-    el("div", { class: "top" }, el("h1", {}, headline(body, query)), el("span", { class: "muted" }, summary(found)), windows(query)),
+    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, whole.judge && body.traces !== null ? findings(body, query) : "")), windows(query)),
     raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     zoomable(found, query),
@@ -20,9 +20,9 @@ async function overview(query) {
   ];
 }
 
-function summary(found) {
+function summary(found, first) {
   const fresh = found.incidents.filter((each) => each.state === "new").length, rising = found.incidents.filter((each) => each.state === "rising").length;
-  return [found.total && many(found.total, "incident"), fresh && `${number(fresh)} new`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
+  return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} new`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
 // What components of the collector raised: results, readings or deliveries are missing for it.
@@ -44,16 +44,32 @@ function isBlind({ index }) {
   return first !== undefined && unitState(unitOf(index, first)) === "none";
 }
 
-function headline(body, query) {
+// Of conversations that a judge has read: how many were handled correctly, and the runs without a session.
+function judged(query) {
+  const held = whole.rates.filter((rate) => rate.metric === "correctness" && rate.scored && (!query.get("agent") || rate.agent === query.get("agent")) && (!query.get("service") || rate.service === query.get("service")));
+  const level = held.some((rate) => rate.level === "session") ? "session" : "trace";
+  const counted = held.filter((rate) => rate.level === level);
+  return { right: sum(counted.map((rate) => rate.passed)), all: sum(counted.map((rate) => rate.scored)), what: level === "session" ? "conversation" : "run" };
+}
+
+// How many runs have findings; that a run has none is no praise.
+function findings(body, query) {
+  const runs = many(body.traces, ["agent", "service", "metric"].some((each) => query.get(each)) ? "matching run" : "run");
+  return body.failed ? `${number(body.failed)} of ${runs} ${body.failed === 1 ? "has" : "have"} findings` : `no findings in ${runs}`;
+}
+
+function headline(body, query, matching) {
   const name = windowName(query);
   const when = name && ` in the ${name}`;
   const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
   const what = filtered ? "matching run" : "run";
   if (!body.index.order.length) return `No ${what}s${when}`;
   if (isBlind(body)) return `Nothing could be scored${when}`;
-  if (body.traces === null) return `What matches${when}`;
+  if (matching) return `${matching}${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching run")}${when}`;
-  return body.failed ? [el("em", {}, number(body.failed)), ` of ${many(body.traces, what)} failed${when}`] : `Nothing failed in ${many(body.traces, what)}${when}`;
+  const { right, all, what: unit } = judged(query);
+  if (all) return [el("em", { class: right === all ? "good" : "" }, percent(right / all)), " handled correctly ", el("small", {}, `of ${many(all, unit)} judged since the store began`)];
+  return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 
 function nothing(query) {

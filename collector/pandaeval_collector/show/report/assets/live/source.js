@@ -3,6 +3,7 @@
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
+const TITLES = { runs: "Re-evaluations" };
 
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;
@@ -62,7 +63,7 @@ async function traceOf(id, query) {
   const [trace] = linked(body.index).traces;
   trace.found = body.detail;
   trace.full = body.results;
-  return tracePage(trace, query.getAll("span"));
+  return tracePage(trace, { spans: query.getAll("span"), metric: query.get("finding"), step: query.get("step") });
 }
 
 async function sessionOf(id) {

@@ -19,12 +19,17 @@ async function trustPage() {
   return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "What a pass rate is worth: people's labels on drawn runs correct the judge, with an interval."),
     el("div", { class: "cards two" }, judging(),
       el("section", { class: "card" }, el("h2", {}, "Pass rates that people would give"), el("p", {}, "From 50 labels on drawn runs on, /metrics has pandaeval_pass_rate with its interval, by metric and agent."),
-        copied("pandaeval labels next --n 20 --out todo.csv\npandaeval labels import todo.csv\npandaeval labels rates", true)), unscored(),
+        copied(["next --n 20 --out todo.csv", "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true)), unscored(),
       el("section", { class: "card" }, el("h2", {}, "How much would be noticed"), el("p", {}, "The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
-        copied("pandaeval drill --store ./data", true), el("p", { class: "muted" }, "With the directory of store.path."))),
+        copied(`pandaeval drill --store ${shellWord(whole.data)}`, true), el("p", { class: "muted" }, "Where the collector runs."))),
     el("h2", {}, "Labels of people ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: the buttons beside a score make one")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
+}
+
+// A name as a shell takes it.
+function shellWord(name) {
+  return /^[\w./-]+$/.test(name || "") ? name : `'${(name || "").replaceAll("'", "'\\''")}'`;
 }
 
 async function runsPage() {
@@ -34,7 +39,7 @@ async function runsPage() {
   const head = ["run", "state", "metrics", "traces", "judge calls", "cost", "began"];
   const row = (run) => el("tr", {}, el("th", { scope: "row" }, run.name || run.id, el("small", {}, el("code", {}, run.id))), el("td", {}, run.state, run.error ? el("small", { class: "bad" }, run.error) : null), el("td", {}, run.metrics.map((name) => humane(name.split(".").at(-1))).join(", ")),
     el("td", {}, `${number(run.done)} of ${number(run.traces)}`, run.failed ? el("small", { class: "bad" }, `${number(run.failed)} failed`) : null), el("td", {}, number(run.calls)), el("td", {}, dollars(run.cost_usd)), el("td", {}, when(run.created_at)));
-  return [el("h1", {}, "Runs"), el("p", { class: "lead" }, "Evaluations of stored traces: other metrics, another judge."),
+  return [el("h1", {}, TITLES.runs), el("p", { class: "lead" }, "Stored traces scored again: with other metrics, or by another judge."),
     body.items.length ? el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates runs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, body.items.map(row))))
-      : el("section", { class: "card" }, el("p", {}, "No run yet. A session has ", el("i", {}, "Evaluate again"), "; the command begins one over many:"), copied("pandaeval runs start --since 24h --metrics trace.task_completion --dry-run", true))];
+      : el("section", { class: "card" }, el("p", {}, "None yet. A session has ", el("i", {}, "Evaluate again"), "; the command begins one over many:"), copied(`pandaeval runs start --url ${location.origin} --since 24h --metrics ${whole.judge ? "task_completion" : "grounding,response"} --dry-run`, true))];
 }

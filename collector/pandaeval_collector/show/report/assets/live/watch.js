@@ -15,7 +15,9 @@ function next() {
 
 async function look() {
   const list = watched;
-  if (list) {
+  if (isBroken) {
+    await ask("/overview").then(() => show(true), (error) => said(`the collector does not answer: ${error.message}`, true));
+  } else if (list) {
     try {
       const { body, changed } = await ask(list.path);
       said(`live · ${moment(Date.now(), false)} UTC`);
@@ -43,7 +45,7 @@ async function offer(list, body) {
 function undisturbed(list) {
   const held = document.activeElement;
   const free = !held || held === document.body || held.id === "main";
-  return free && scrollY < 80 && !list.grown && !document.querySelector("main details[open]") && getSelection().isCollapsed;
+  return free && scrollY < 80 && !list.grown && !document.querySelector("main details[open]:not(.filtering)") && getSelection().isCollapsed;
 }
 
 function said(text, bad) {

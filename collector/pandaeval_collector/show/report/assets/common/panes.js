@@ -1,0 +1,210 @@
+// A trace in two panes: to the left its steps, as the conversation that happened or against time; to the right the one
+// that is chosen, whole. Below 1100 pixels there is one pane: a step that is opened takes the place of the list.
+
+const VIEWS = { steps: ["Conversation", stepLines], time: ["Waterfall", timeLines] };
+const WIDE = matchMedia("(min-width: 1100px)");
+
+let current = null; // the view of the trace that is shown, for the keys
+
+// `start`: the ids of spans that are pointed to, of which the first is chosen; `reading`: whether it is opened on a phone, too.
+function panes(trace, found, results, start, reading) {
+  const rows = found.spans, marks = marksOf(found, results);
+  const view = { trace, found, rows, marks, loose: looseOf(results), folded: new Set(), loops: new Set(), pointed: new Set(), shape: "steps", chosen: null, ...conversationOf(found, marks) };
+  view.list = el("div", { class: "fall", role: "tree", "aria-label": "Steps", onkeydown: (event) => { if (steer(view, event.key)) event.preventDefault(); } });
+  view.pane = el("section", { class: "panel card", "aria-label": "The chosen step", tabindex: "0" });
+  view.whole = el("div", { class: "panes" }, el("div", { class: "list" }, view.list), view.pane);
+  view.tools = el("span", { class: "tools" });
+  const missing = found.left_out ? el("p", { class: "muted" }, `${many(found.left_out, "more span")} left out; agents, tools and errors are kept first.`) : null;
+  point(view, start, reading);
+  return { nodes: [el("h2", { class: "views" }, view.tools), view.whole, missing], view };
+}
+
+function draw(view) {
+  const shown = VIEWS[view.shape][1](view);
+  view.list.replaceChildren(...shown);
+  view.list.className = `fall ${view.shape}`;
+  const button = (text, run, on) => el("button", { class: on === undefined ? "link" : "pill", type: "button", "aria-pressed": on === undefined ? null : String(on), onclick: run }, text);
+  const loops = view.found.loops.some((loop) => loop.first !== null);
+  const all = (open) => () => { view.folded.clear(); view.loops = new Set(open ? view.found.loops.keys() : []); draw(view); };
+  view.tools.replaceChildren(...Object.entries(VIEWS).map(([shape, [name]]) => button(name, () => { view.shape = shape; draw(view); }, shape === view.shape)),
+    ...(loops ? [button("Unfold loops", all(true)), button("Fold loops", all(false))] : []), button("Keys ?", keyHelp));
+  settled(view);
+}
+
+// Marks the line of the chosen step, the only one that Tab reaches.
+function settled(view) {
+  const lines = [...view.list.querySelectorAll("[data-row]")];
+  const chosen = lines.find((line) => line.dataset.row === String(view.chosen)) || lines.find((line) => line.dataset.row === String(view.shape === "steps" ? view.keyOf(view.chosen) : rowOf(view, view.chosen))) || lines[0];
+  for (const line of lines) {
+    line.setAttribute("aria-selected", String(line === chosen));
+    line.tabIndex = line === chosen ? 0 : -1;
+  }
+  return chosen;
+}
+
+// Shows a step in the right pane. `key`: a row's position, `user-0` or `answer-0` of a turn, `loop-0`.
+function choose(view, key, { focus = true, reading = false, address = true } = {}) {
+  view.chosen = key;
+  view.pane.replaceChildren(el("button", { class: "link back", type: "button", onclick: () => { view.whole.classList.remove("reading"); const line = settled(view); if (line) line.focus(); } }, "← All steps"), ...[stepOf(view, key)].flat(5).filter(Boolean));
+  view.pane.scrollTop = 0;
+  view.whole.classList.toggle("reading", reading);
+  const line = settled(view);
+  if (focus && line) line.focus({ preventScroll: true });
+  if (line && line.isConnected) line.scrollIntoView({ block: "nearest" });
+  const row = view.rows[key];
+  if (address && row && location.hash.includes("/t")) history.replaceState(null, "", `${location.hash.split("?")[0]}?span=${row.id}`);
+}
+
+// The last answer, where reading begins if nothing went wrong.
+function ending(view) {
+  const last = view.found.turns.length - 1, giver = [...view.answers.keys()].at(-1);
+  return view.answers.get(giver) === last && last >= 0 ? giver : last < 0 ? 0 : `answer-${last}`;
+}
+
+// The row of a turn's question or answer, in the waterfall.
+function rowOf(view, key) {
+  const turn = view.found.turns[String(key).split("-")[1]];
+  return turn ? view.rows.findIndex((row) => row.id === turn[2]) : key;
+}
+
+// Scrolls the list alone, so that the chosen step is seen.
+function reveal(view) {
+  const line = view.list.querySelector('[aria-selected="true"]'), box = view.list.parentElement;
+  if (line && box && line.offsetTop + line.offsetHeight > box.clientHeight) box.scrollTop = line.offsetTop - box.clientHeight / 3;
+}
+
+// Points to spans: unfolds what hides them, and chooses the first.
+function point(view, ids, reading = false, focus = false) {
+  view.pointed = new Set(ids);
+  view.folded.clear();
+  view.found.loops.forEach((loop, at) => loop.calls.some(([row]) => view.pointed.has(view.rows[row].id)) && view.loops.add(at));
+  draw(view);
+  const first = view.rows.findIndex((row) => row.id === ids[0]);
+  choose(view, first >= 0 ? first : ending(view), { focus, reading, address: false });
+}
+
+// What a key does here: whether it did anything. Arrows are for the list alone, where it has the focus.
+function steer(view, key) {
+  const lines = [...view.list.querySelectorAll("[data-row]")];
+  const focused = lines.indexOf(document.activeElement);
+  const at = focused >= 0 ? focused : lines.findIndex((line) => line.getAttribute("aria-selected") === "true");
+  const to = { j: at + 1, ArrowDown: at + 1, k: at - 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[key];
+  const reading = view.whole.classList.contains("reading");
+  if (to !== undefined) {
+    if (!lines[to]) return true;
+    const next = lines[to].dataset.row;
+    choose(view, /^\d+$/.test(next) ? Number(next) : next, { reading });
+  } else if (["Enter", " "].includes(key) && lines[at]) {
+    if (lines[at].dataset.row.startsWith("loop-")) lines[at].click();
+    else { view.whole.classList.add("reading"); view.pane.focus(); }
+  } else if (key === "Escape") {
+    view.whole.classList.remove("reading");
+    if (lines[at]) lines[at].focus();
+  } else if (["ArrowLeft", "ArrowRight"].includes(key) && lines[at]) {
+    lines[at].dispatchEvent(new CustomEvent("fold", { detail: key === "ArrowRight" }));
+  } else return false;
+  return true;
+}
+
+function toggle(view, set, at) {
+  if (set.has(at)) set.delete(at); else set.add(at);
+  draw(view);
+  const line = settled(view);
+  if (line) line.focus({ preventScroll: true });
+}
+
+const KEYS = [["j  k  ↓  ↑", "next and previous step"], ["←  →", "fold and unfold"], ["Enter", "read the step"], ["Esc", "back to the steps"], ["n  p", "next and previous trace of the session"], ["/", "search"], ["?", "these keys"]];
+
+function keyHelp() {
+  const box = el("dialog", { class: "card keys", "aria-label": "Keys", onclose: () => box.remove() }, el("h2", {}, "Keys"),
+    el("dl", {}, KEYS.map(([key, does]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)])), el("form", { method: "dialog" }, el("button", { class: "more" }, "Close")));
+  document.body.append(box);
+  box.showModal();
+}
+
+// Row -> what is to be said of it: {text, state, reason}. What is about the whole run stands above, not on its root.
+function marksOf(found, results) {
+  const at = new Map(found.spans.map((row, index) => [row.id, index]));
+  const marks = found.spans.map(() => []);
+  const note = (id, mark) => {
+    const row = at.get(id);
+    if (row !== undefined && !marks[row].some(({ text }) => text === mark.text)) marks[row].push(mark);
+  };
+  found.loops.forEach((loop) => loop.calls.forEach(([row, round]) =>
+    note(found.spans[row].id, { text: `↻ ${round}/${loop.rounds}`, state: "loop", reason: `round ${round} of ${loop.rounds}: ${loopName(loop)}` })));
+  for (const [result, full] of results) {
+    const held = full.metadata || {}, state = standing(result), reason = full.reason || "";
+    if (result.metric === "trace.blame") {
+      for (const [place, each] of (held.candidates || []).entries()) {
+        note(each.span_id, { text: place ? "⚑ maybe" : "⚑ broke it", state: place ? "loop" : "fail", reason: each.reasons.join("; ") });
+      }
+    } else if (result.metric === "trace.argument_correctness" && Array.isArray(held.verdicts)) {
+      for (const each of held.verdicts) if (each && each.verdict === "no") note(found.calls[each.call - 1], { text: "✗ arguments", state: "fail", reason: each.reason || "" });
+    } else if (result.metric !== "trace.tool_loop") {
+      const name = state === "fail" ? failureName(result) : metricName(result.metric);
+      for (const id of full.spans || []) if (id !== full.span || isOfTurn(result)) note(id, { text: `${MARK[state]} ${name}`, state, reason });
+    }
+  }
+  return marks;
+}
+
+function loopName(loop) {
+  return loop.kind === "ping_pong" ? loop.agents.join(" ⇄ ") : loop.tools.join(" → ");
+}
+
+function tags(marks) {
+  return marks.map((mark) => el("span", { class: `tag ${mark.state}`, title: mark.reason }, mark.text));
+}
+
+// The gravest of what folded rows would show.
+function bestMark(view, from, to) {
+  const hidden = view.marks.slice(from, to + 1).flat().filter((mark) => mark.state === "fail");
+  return hidden.find((mark) => mark.text.startsWith("⚑")) || hidden[0] || null;
+}
+
+// By row: whether it is to be seen, folded parents and loops considered, and the loop whose line comes before it.
+function unfolded(view) {
+  const starts = new Map(view.found.loops.map((loop, at) => [loop.first, at]).filter(([first]) => first !== null));
+  let loop = null, hiddenBelow = Infinity;
+  return view.rows.map((row, at) => {
+    if (loop !== null && at > view.found.loops[loop].last) loop = null;
+    if (row.depth <= hiddenBelow) hiddenBelow = Infinity;
+    const isOpen = hiddenBelow === Infinity, begins = starts.has(at);
+    if (begins) loop = starts.get(at);
+    const seen = isOpen && (loop === null || view.loops.has(loop));
+    if (seen && view.folded.has(at)) hiddenBelow = row.depth;
+    return { seen, inLoop: loop !== null, loop: begins && isOpen ? loop : null };
+  });
+}
+
+// What each line of both views has. `fold`: of a row with others below it.
+function lineOf(view, key, more, ...kids) {
+  return el("div", { role: "treeitem", tabindex: "-1", "data-row": key, onclick: () => choose(view, key, { reading: !WIDE.matches }), ...more }, kids);
+}
+
+function twist(view, at, isParent) {
+  return isParent ? el("span", { class: "twist", title: "Fold (←) and unfold (→)", onclick: (event) => { event.stopPropagation(); toggle(view, view.folded, at); } }, view.folded.has(at) ? "▸" : "▾") : null;
+}
+
+function folding(view, at, isParent) {
+  return isParent ? { "aria-expanded": String(!view.folded.has(at)), onfold: (event) => { if (view.folded.has(at) === event.detail) toggle(view, view.folded, at); } } : {};
+}
+
+function indent(depth) {
+  return `${Math.min(depth, 14) * 16}px`;
+}
+
+// The later rounds of a loop as one line, with the gravest mark of those that it hides.
+function loopLine(view, at, row) {
+  const loop = view.found.loops[at], open = view.loops.has(at);
+  const calls = loop.calls.filter(([, round]) => round > 1).map(([place]) => view.rows[place]);
+  const cost = [many(loop.wasted, "call") + " wasted", loop.seconds ? duration(Math.round(loop.seconds * 1e6)) : "", loop.tokens ? `${number(loop.tokens)} tokens` : ""].filter(Boolean).join(", ");
+  const best = open ? null : bestMark(view, loop.first, loop.last);
+  const depth = view.shape === "steps" ? view.depth(row) : view.rows[row].depth;
+  return lineOf(view, `loop-${at}`, { class: "line loop", "aria-level": depth + 1, "aria-expanded": String(open), onclick: () => toggle(view, view.loops, at),
+    onfold: (event) => { if (open !== event.detail) toggle(view, view.loops, at); } },
+    el("span", { class: "what", "--indent": indent(depth) }, el("span", { class: "twist" }, open ? "▾" : "▸"), el("span", { class: "turns", "aria-hidden": "true" }, `↻ ×${loop.rounds}`),
+      el("span", { class: "name" }, loopName(loop)), best ? el("span", { class: "marks" }, tags([best])) : null,
+      el("span", { class: "muted" }, `${number(loop.rounds - 1)} more ${loop.rounds === 2 ? "time" : "times"}, nothing new: ${cost}`)),
+    view.shape === "time" ? loopTime(view, calls) : null);
+}

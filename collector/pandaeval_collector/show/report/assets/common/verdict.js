@@ -1,0 +1,27 @@
+// Whether the agent did its job, as a judge took it apart: each thing that was asked for, what became of it, and the step
+// that shows it.
+
+const BECAME = { done: ["✓", "pass"], "rightly declined": ["✓", "pass"], wrong: ["✗", "fail"], missing: ["✗", "fail"], "needlessly declined": ["✗", "fail"], unknown: ["·", "unscored"] };
+
+function isVerdict(key) {
+  return key.endsWith(".correctness") && key.split(".").length === 2;
+}
+
+// `opening`: makes a button that shows all of the result; `onStep`: opens a step by its name (`call 2`); `hrefOf`: where it is, on the page of a session.
+function verdictOf(result, full, opening, onStep, hrefOf) {
+  const held = full.metadata || {}, list = (name) => (Array.isArray(held[name]) ? held[name].filter((each) => each && typeof each === "object") : []);
+  const word = result.outcome !== "scored" ? `not judged: ${humane(result.why || result.outcome).toLowerCase()}` : result.success === false ? failureName(result) : "Handled correctly";
+  const way = (step) => {
+    const href = step && hrefOf && hrefOf(step);
+    if (!step) return null;
+    return href ? el("a", { href }, step) : onStep ? el("button", { class: "link", type: "button", onclick: () => onStep(step) }, step) : el("span", { class: "muted" }, step);
+  };
+  const item = ([mark, state], text, became, step) => el("li", {}, el("span", { class: `mark ${state}-mark`, "aria-hidden": "true" }, mark), el("span", { dir: "auto" }, text), el("span", { class: "muted" }, became), way(step));
+  return el("div", { class: `verdict-of result ${standing(result)}` },
+    el("div", { class: "line-head" }, opening(el("span", { class: `chip big ${standing(result)}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[standing(result)]), word), result, full),
+      held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(held.sure)} % sure that it is right`), isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
+    el("ul", { class: "things" }, list("things").map((each) => item(BECAME[each.became] || BECAME.unknown, each.thing, each.became, each.shown_by)),
+      list("broken_rules").map((each) => item(BECAME.wrong, each.rule, "broken rule", each.step)),
+      list("misstatements").map((each) => item(each.grave ? BECAME.wrong : BECAME.unknown, each.statement, each.grave ? "false" : "not quite so", each.step))),
+    held.first_wrong_step ? el("p", { class: "first-wrong" }, "First wrong step: ", way(held.first_wrong_step)) : null);
+}
