@@ -19,8 +19,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     outcome = CliRunner().invoke(app, ["demo", "--keep", str(kept)])
     assert outcome.exit_code == 0, outcome.output
     assert "Sessions, worst first" in outcome.output
-    traces = outcome.output.partition("Traces, worst first")[2].partition("Metrics")[0].strip().splitlines()[1:]
-    ended_badly = [line.split()[2] for line in traces if line.rstrip().endswith("run failed")]
+    assert len(outcome.output.splitlines()) <= 24, "it fits a screen"
+    found = outcome.output.partition("what was found")[2].splitlines()
+    ended_badly = [line.split()[0] for line in found if "run failed: " in line]
     assert sorted(ended_badly) == ["failed-renewal", "lost-parcel"]
     return [json.loads(line) for line in kept.read_text().splitlines()]
 

@@ -10,25 +10,26 @@ from typing import Any
 
 import typer
 
-from pandaeval_collector.cli._output import many, print_json, print_table, safe
+from pandaeval_collector.cli._output import many, print_json, print_list, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.view.lines import headline, occurrences, result_text, session_headline, trace_lines
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.texts import NONE, moment, number
 
 Row = Mapping[str, Any]
-_MOST = 100
-"""Characters of a reason in a table."""
+_MOST, ID = 100, 12
+"""Characters of a reason in a table, and of an id, which are enough to ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """How to print a list. ``columns``: each heading, and how to get a row's cell, where it is not what the row has by
-    that name; ``empty``: the text for no rows."""
+    that name; ``empty``: the text for no rows; ``says_why``: the last column is a sentence."""
 
     columns: Sequence[str | tuple[str, Callable[[Row], object]]]
     empty: str = ""
     title: str | None = None
+    says_why: bool = False
 
 
 def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") -> None:
@@ -36,7 +37,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table") ->
     if format_ == "json":
         print_json(rows)
     elif rows:
-        print_table(*cells(rows, listing), listing.title)
+        (print_list if listing.says_why else print_table)(*cells(rows, listing), listing.title)
     elif listing.empty:
         typer.echo(listing.empty)
 
@@ -57,20 +58,21 @@ def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
 
 def _session(row: Row) -> str:
     """Returns the id of a session, or the beginning of a trace's that belongs to none."""
-    return row["session_id"] or (f"trace {row['worst']['trace_id'][:12]}" if row["worst"] else NONE)
+    return row["session_id"] or (f"trace {row['worst']['trace_id'][:ID]}" if row["worst"] else NONE)
 
 
 TRACES = Listing(
     (
-        ("trace", lambda row: row["trace_id"]),
+        ("trace", lambda row: row["trace_id"][:ID]),
         "agent",
         ("started", lambda row: moment(row["started_at"])),
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
-        "failed",
+        ("failed", lambda row: "yes" if row["failed"] else ""),
         ("session", lambda row: row["session_id"] or NONE),
         ("what was found", lambda row: headline(row, _MOST)),
     ),
     "no trace is like that",
+    says_why=True,
 )
 SESSIONS = Listing(
     (
@@ -79,10 +81,11 @@ SESSIONS = Listing(
         "traces",
         ("failed", lambda row: row["failed_traces"]),
         ("last", lambda row: moment(row["last_at"])),
-        ("worst trace", lambda row: row["worst"]["trace_id"] if row["worst"] else NONE),
+        ("worst trace", lambda row: row["worst"]["trace_id"][:ID] if row["worst"] else NONE),
         ("what was found", lambda row: session_headline(row, _MOST)),
     ),
     "no session is like that",
+    says_why=True,
 )
 RATES = Listing(
     (
@@ -104,6 +107,7 @@ FAILURES = Listing(
         ("cause", lambda row: row["title"]),
     ),
     "no failures",
+    says_why=True,
 )
 SCHEDULES = Listing(
     (

@@ -12,15 +12,21 @@ from typing import IO, Any, NoReturn, TextIO, cast
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
 from pandaeval_collector.cli._terminal import guarded, unproxied
+from pandaeval_collector.show.view.texts import NONE
 
 _WIDE = 100_000
+_SHORT = 24
+"""Cells of at most so many characters without a space are on one line: ids, times, numbers."""
+_NAMES = ("agent", "service", "metric", "name")
+"""Columns that lose their ends where a line has no room; others do only where they are long."""
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
@@ -33,18 +39,50 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
-    """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text."""
+    """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text. Columns
+    without content are left out."""
     look = box.SIMPLE_HEAD if on.is_terminal else None
-    made = Table(*columns, title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row))
+    made = Table(title=title, title_justify="left", box=look, pad_edge=False, header_style="bold")
+    held = [[cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row] for row in rows]
+    kept = [at for at in range(len(columns)) if not held or any(row[at].plain not in ("", NONE) for row in held)]
+    for at in kept:
+        is_short = all(len(row[at]) <= _SHORT and " " not in row[at].plain for row in held)
+        made.add_column(columns[at], no_wrap=is_short and columns[at] not in _NAMES)
+    for row in held:
+        made.add_row(*(row[at] for at in kept))
     return made
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Prints a :func:`table` on standard output."""
-    out = console()
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
+) -> None:
+    """Prints a :func:`table` on standard output, or on another console."""
+    out = console() if on is None else on
     out.print(table(columns, rows, on=out, title=title))
+
+
+def print_list(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None, on: Console | None = None
+) -> None:
+    """Prints a :func:`table` whose last column says why. Where lines have a width, each row is one line, and that
+    stands on a line of its own below it."""
+    out = console() if on is None else on
+    if out.width >= _WIDE:
+        return print_table(columns, rows, title, out)
+    held = [*rows]
+    made = table(columns[:-1], [row[:-1] for row in held], on=out, title=title)
+    made.show_edge = False
+    for column in made.columns:
+        column.overflow = "ellipsis"
+        for cell in column.cells:
+            if isinstance(cell, Text):
+                cell.no_wrap = True
+    lines = out.render_lines(made, pad=False)
+    head = len(lines) - len(held)
+    for line, why in zip(lines, [""] * head + [safe(str(row[-1])) for row in held], strict=True):
+        out.print(Segments([*line, Segment.line()]), end="")
+        if why:
+            out.print(Padding(Text(why), (0, 0, 0, 2)))
 
 
 def safe(text: str) -> str:

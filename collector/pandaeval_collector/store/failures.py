@@ -235,8 +235,9 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
     for row in rows:  # a batch of runs often fails for one cause
         if first := merged.get(row.id):
             examples = (*first.examples, *row.examples)[-_KEPT_EXAMPLES:]
-            last_at = max(first.last_at, row.last_at)
-            row = replace(first, count=first.count + row.count, last_at=last_at, examples=examples)
+            first_at, last_at = min(first.first_at, row.first_at), max(first.last_at, row.last_at)
+            count = first.count + row.count
+            row = replace(first, count=count, first_at=first_at, last_at=last_at, examples=examples)
         merged[row.id] = row
     for row in merged.values():
         held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
@@ -246,7 +247,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
         connection.execute(
             f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
-                    last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+                    first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
             [orjson.dumps(shown) if name == "examples" else getattr(row, name) for name in _FIELDS],
         )
     if rows:

@@ -138,7 +138,8 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
         return result
     row = groups.place(failure, result.failure_group)
     if is_new:
-        at = result.time.timestamp()
+        scored_at = result.time.timestamp()
+        at = min(result.unit.end_ns / 1e9 or scored_at, scored_at)  # of the run, though spans may state any time
         example = {name: getattr(failure, name) for name in _EXAMPLE} | {"at": at}
         changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
     return replace(result, failure_group=row.id, failure_severity=row.severity)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -208,7 +207,7 @@ class Summary:
             if len(self._rows) >= 2 * KEEP:  # forget the best
                 self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
             error, agent = self._broken.get(result["trace_id"]), result["agent"]
-            row = TraceSummaryRow(result["trace_id"], agent, result["session_id"], error is not None)
+            row = TraceSummaryRow(result["trace_id"], agent, result["session_id"], error)
             self._rows[row.trace_id] = row
             self.traces += 1
             if session is not None:
@@ -234,21 +233,23 @@ class TraceSummaryRow:
     trace_id: str
     agent: str
     session_id: str | None
-    broken: bool = False
-    """Whether the run ended with an error."""
+    error: str | None = None
+    """The error with which the run ended, if it did."""
     results: dict[str, ResultView] = field(default_factory=dict)
-
-    @property
-    def worst_of_turns(self) -> ResultView | None:
-        """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
-        turns = (cell for name, cell in self.results.items() if name.startswith(TURN))
-        return functools.reduce(worse, turns, None)
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
         """The key by which traces are sorted, worst first."""
         results = ((cell.success, cell.signal) for cell in self.results.values())
-        return rank(results, self.broken, self.trace_id)
+        return rank(results, self.error is not None, self.trace_id)
+
+    @property
+    def found(self) -> str:
+        """The error of the run, else the worst result that failed; ``""`` where nothing did."""
+        if self.error is not None:
+            return f"run failed: {self.error}"
+        failed = [cell for cell in self.results.values() if cell.failed]
+        return "" if not failed else f"{(worst := min(failed, key=lambda cell: cell.urgency)).metric}: {worst.reason}"
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import NONE, estimate, number
 from pandaeval_collector.show.view.unscored import unasked
@@ -29,9 +29,9 @@ def print_summary(
     judged, and what components raised. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if sessions:
-        out.print(_session_table(sessions, out))
+        print_sessions(sessions, out)
     if traces:
-        out.print(_trace_table(traces, summary.traces, out))
+        _print_traces(traces, summary.traces, out)
     out.print(_metric_table(summary, out))
     if told := as_text(summary.groups):
         out.print(Text("\n".join(safe(line) if line.strip() else "" for line in told.splitlines())))
@@ -62,7 +62,8 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
         out.print(Text(f"warning: … and {bad - 10} more", style="yellow"))
 
 
-def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
+def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
+    """Prints the worst sessions, each with a sentence on it."""
     columns = ("session", "agent", "traces", "worst signal", "reliability", "what was found")
     shown = (
         (
@@ -71,28 +72,30 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
             row.traces,
             _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
             _cell(row.reliability),
-            excerpt(row.found, _MAX_REASON),
+            excerpt(row.found, _most(out)) if row.failures or row.worst is None else "",
         )
         for row in rows[:MAX_ROWS]
     )
-    return _more(table(columns, shown, on=out, title="Sessions, worst first"), len(rows))
+    print_list(columns, shown, "Sessions, worst first", out)
+    _tell_more(len(rows), out)
 
 
-def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
-    cells = {name for row in rows for name in row.results}
-    names = sorted(name for name in cells if not name.startswith(TURN))
-    has_turns, any_broken = len(names) < len(cells), any(row.broken for row in rows)
-    columns = ["trace", "agent", "session", *names, *["worst of turns"] * has_turns, *["run"] * any_broken]
-    shown = []
-    for row in rows[:MAX_ROWS]:
-        held = [row.trace_id[:12], row.agent, row.session_id or NONE, *(_cell(row.results.get(name)) for name in names)]
-        if has_turns:  # the score, after the label or metric that it belongs to
-            worst = row.worst_of_turns
-            failed = worst is not None and worst.failed and worst.label not in ("fail", "")
-            named = "" if worst is None else worst.label if failed else worst.metric.removeprefix("turn.")
-            held.append(Text("") if worst is None else Text(f"{named} ") + _score(worst.score, worst.success))
-        shown.append([*held, *[Text("run failed" if row.broken else "", style="bold red")] * any_broken])
-    return _more(table(columns, shown, on=out, title="Traces, worst first"), total)
+def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> None:
+    """Prints the worst traces: scores of the metrics that some of them failed, and why each did."""
+    failed = {name for row in rows[:MAX_ROWS] for name, cell in row.results.items() if cell.failed}
+    names = sorted(name for name in failed if not name.startswith(TURN))
+    shown = (
+        (
+            row.trace_id[:12],
+            row.agent,
+            row.session_id or NONE,
+            *(_cell(row.results.get(name)) for name in names),
+            excerpt(row.found, _most(out)),
+        )
+        for row in rows[:MAX_ROWS]
+    )
+    print_list(("trace", "agent", "session", *names, "what was found"), shown, "Traces, worst first", out)
+    _tell_more(total, out)
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
@@ -141,8 +144,11 @@ def _score(value: float | None, success: bool | None) -> Text:
     return Text(number(value), style=style)
 
 
-def _more(made: Table, rows: int) -> Table:
+def _most(out: Console) -> int:
+    """Returns how many characters of a reason stand on a line."""
+    return min(_MAX_REASON, out.width - 4)
+
+
+def _tell_more(rows: int, out: Console) -> None:
     if rows > MAX_ROWS:
-        made.caption = f"… and {rows - MAX_ROWS} more (--format json has them all)"
-        made.caption_justify = "left"
-    return made
+        out.print(f"… and {rows - MAX_ROWS} more (--format json has them all)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Annotated
 import grpc.aio
 import orjson
 import typer
+from rich.console import Console
 
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.errors import UserError
@@ -23,7 +25,7 @@ from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator
 from pandaeval_lab.cli._recordings import recorded
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_summary
+from pandaeval_lab.cli._tables import print_sessions
 from pandaeval_lab.cli.report import write_report
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
@@ -34,23 +36,19 @@ _PATIENCE_S = 50.0
 """So long it waits until nothing is left to do."""
 
 _NEXT = """\
-What you saw: a collector was started here, recorded sessions of real agents were sent to it over OTLP/gRPC, and every
-trace and session was scored without any model, key or network.
-
-Next:
-  pandaeval collector                    run the sidecar; send OTLP to 127.0.0.1:4327 (gRPC) or http://127.0.0.1:4328,
-                                         and look at the scores of your agent on http://127.0.0.1:4328/
-  pandaeval inspect traces.jsonl         what is understood of traces that you stored
-  pandaeval evaluate traces.jsonl        score them; with --format html as a report to click through
-  pandaeval metrics coherence            what a metric asks, and what it does not judge
-"""
+Recordings of real agents, sent over OTLP and scored without a model or a key.
+Your own: `pandaeval collector`, or of stored traces `pandaeval evaluate FILE`."""
 
 
 def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write them here as a report, one HTML file.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Do not go on to show them, as in a pipe.")] = False,
 ) -> None:
-    """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores."""
+    """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores.
+
+    In a terminal its page stays until Ctrl-C.
+    """
     for option, path in (("--keep", keep), ("--report", report)):
         try:
             if path is not None:
@@ -66,42 +64,60 @@ def demo(
         lines = results.read_bytes()
         if keep is not None:
             keep.write_bytes(lines)
-    summary = Summary()
-    with TraceFiles() as run:  # how each run ended, results do not say
-        run.add_all(_requests())
-        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
-    for line in lines.splitlines():
-        summary.add(orjson.loads(line))
-    print_summary(summary, out)
-    out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s\n")
-    if report is not None:
-        config = load(None, {})
-        scorer = evaluator(config)  # whose results equal the collector's, id for id
-        with report.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-            files.add_all(_requests())
-            origin = ReportOrigin(sources=["recorded demo sessions"])
-            scored = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
-            told = write_report(files, scored, Summary(), target, origin)
-        out.print(f"{report}: {told}\n")
-    out.print(_NEXT)
+        summary = Summary()
+        with TraceFiles() as run:  # how each run ended, results do not say
+            run.add_all(_requests())
+            summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
+        for line in lines.splitlines():
+            summary.add(orjson.loads(line))
+        print_sessions(summary.sessions_worst_first(), out)
+        out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s")
+        if report is not None:
+            out.print(f"{report}: {_reported(report)}")
+        out.print(_NEXT)
+        if out.is_terminal and not once:
+            with contextlib.suppress(KeyboardInterrupt):
+                asyncio.run(_serve(Path(folder), results, out))
+
+
+def _reported(report: Path) -> str:
+    """Writes the report of the recordings, and returns a sentence on its size."""
+    config = load(None, {})
+    scorer = evaluator(config)  # whose results equal the collector's, id for id
+    with report.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
+        files.add_all(_requests())
+        origin = ReportOrigin(sources=["recorded demo sessions"])
+        scored = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
+        return write_report(files, scored, Summary(), target, origin)
+
+
+def _collector(folder: Path, results: Path) -> Collector:
+    """Returns a collector on free ports."""
+    settings = {
+        **{f"SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")},
+        "CLOSE__QUIET": "1s",
+        "CLOSE__IDLE": "2s",
+        "SESSION__IDLE": "1s",
+        "STORE__PATH": str(folder / "data"),
+        "EXPORTERS__JSONL__PATH": str(results),
+    }
+    return Collector(load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()}), {})
+
+
+async def _serve(folder: Path, results: Path, out: Console) -> None:
+    """Shows the page of what was scored, until it is cancelled."""
+    collector = _collector(folder, results)
+    page = f"http://{(await collector.start()).http}/#/failures?window=all"
+    try:
+        out.print(f"Look first at what failed: {page}\nCtrl-C ends it.")
+        await asyncio.Event().wait()
+    finally:
+        await collector.stop()
 
 
 async def _run(folder: Path, results: Path) -> int:
     """Runs a collector on free ports until everything that was sent is scored. Returns the number of requests."""
-    config = load(
-        None,
-        {
-            "PANDAEVAL_SERVER__GRPC": "127.0.0.1:0",
-            "PANDAEVAL_SERVER__HTTP": "127.0.0.1:0",
-            "PANDAEVAL_SERVER__HEALTH": "127.0.0.1:0",
-            "PANDAEVAL_CLOSE__QUIET": "1s",
-            "PANDAEVAL_CLOSE__IDLE": "2s",
-            "PANDAEVAL_SESSION__IDLE": "1s",
-            "PANDAEVAL_STORE__PATH": str(folder / "data"),
-            "PANDAEVAL_EXPORTERS__JSONL__PATH": str(results),
-        },
-    )
-    collector = Collector(config, {})
+    collector = _collector(folder, results)
     listening = await collector.start()
     try:
         sent = 0

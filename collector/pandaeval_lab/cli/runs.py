@@ -20,13 +20,14 @@ from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, take_in,
 
 _RUNS = Listing(
     (
-        *("id", "state", "traces", "done", "failed", "calls"),
-        ("cost", lambda row: dollars(row["cost_usd"])),
+        *("id", "state", "traces", "done"),
+        *((name, lambda row, name=name: row[name] or "") for name in ("failed", "calls")),
+        ("cost", lambda row: dollars(row["cost_usd"]) if row["calls"] else ""),
         ("started", lambda row: moment(row["created_at"])),
-        ("metrics", lambda row: ", ".join(row["metrics"])),
-        "name",
+        ("metrics", lambda row: ": ".join(filter(None, (row["name"], ", ".join(row["metrics"]))))),
     ),
     "no runs",
+    says_why=True,
 )
 _RESULTS = Listing(
     (

@@ -98,14 +98,29 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
     done = CliRunner().invoke(app, ["evaluate", str(recording)])
     assert done.exit_code == 0, done.output
     sessions, _, rest = done.stdout.partition("Traces, worst first")
-    first_session = sessions.splitlines()[2].split()
-    assert first_session[:4] == ["s2", "desk", "1", "0.00"]
+    assert sessions.splitlines()[2].split()[:4] == ["s2", "desk", "1", "0.00"]
     assert "run failed: connection lost" in sessions.splitlines()[2]
-    header, first, *others = rest.partition("Metrics")[0].strip().splitlines()
-    assert header.split()[-1] == "run"
+    _, first, *others = rest.partition("Metrics")[0].strip().splitlines()
     assert first.startswith(f"{2:032x}"[:12])
-    assert first.rstrip().endswith("run failed")
+    assert first.rstrip().endswith("run failed: connection lost")
     assert not any("run failed" in line for line in others)
+
+
+def test_at_80_columns_ids_are_whole_and_the_cause_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    summary = Summary()
+    for number, metric in enumerate(("tool_loop", "response", "coherence")):
+        failed = {"success": False, "score": 0.1} if metric != "coherence" else {}
+        summary.add(result(number, 0.9, metric=metric, session_id="a-session-with-a-name", agent="a" * 40) | failed)
+    out = io.StringIO()
+    print_summary(summary, console(file=out))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    header = next(line.split() for line in lines if line.startswith("trace "))
+    assert header == ["trace", "agent", "session", "response", "tool_loop"], "coherence did not fail"
+    at = next(at for at, line in enumerate(lines) if line.startswith("0" * 12))
+    assert "a-session-with-a-name" in lines[at]
+    assert lines[at + 1].strip() == "trace.tool_loop: because"
 
 
 def test_where_no_run_broke_nothing_is_said_of_it() -> None:

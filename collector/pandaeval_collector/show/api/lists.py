@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated
 
 import orjson
@@ -21,6 +22,7 @@ from pandaeval_collector.show.api.filters import (
     number_of,
     one_of,
     position_of,
+    wanted_of,
 )
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
@@ -36,6 +38,7 @@ _HOUR_MS = 3_600_000
 Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
 LeastSeverity = Annotated[shapes.Severity | None, Query(description="Of this severity or graver.")]
 Agent = Annotated[str | None, Query(max_length=500, description="Of this agent.")]
+Since = Annotated[datetime | None, Query(description="Of runs then or later.")]
 Most = Annotated[int, Query(ge=1, le=1000, description="At most so many groups.")]
 _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
@@ -98,12 +101,18 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         return shapes.Results(items=list(page.rows), next=cursor_of(page.next))
 
     @reads.operation(app, "/failures", "Failures by root cause, the gravest first")
-    def list_(severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100) -> shapes.FailureGroups:
-        rows = finder.failure_groups()
+    def list_(
+        severity: LeastSeverity = None, agent: Agent = None, since: Since = None, limit: Most = 100
+    ) -> shapes.FailureGroups:
+        rows, since_ms = finder.failure_groups(), wanted_of(since=since).since_ms or 0
         if agent not in {row.agent for row in rows}:
             names.agent(agent)
         rows = [
-            row for row in rows if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
+            row
+            for row in rows
+            if at_least(row.severity, severity or "low")
+            and agent in (None, row.agent)
+            and row.last_at * 1000 >= since_ms
         ]
         rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
         return shapes.FailureGroups(items=[shapes.FailureGroup.of(row, work.page is not None) for row in rows[:limit]])

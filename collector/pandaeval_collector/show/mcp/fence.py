@@ -8,10 +8,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_collector.judge.neutral import elided, fitting, tokens
+from pandaeval_collector.judge.neutral import fitting, tokens
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.show import API
-from pandaeval_collector.show.view.texts import MARGIN, hidden
+from pandaeval_collector.show.view.texts import MARGIN, hidden, shortened
 
 MOST_TOKENS = 2000
 """Most tokens of a whole answer, estimated rather too high."""
@@ -67,10 +67,10 @@ def _marked(text: str, more: Sequence[str]) -> str:
 def _shortened(value: Any, texts: int, items: int) -> Any:
     match value:
         case str():
-            return elided(value, texts)
+            return shortened(value, texts)
         case dict():
             kept = list(value.items())[: max(items, 30)]
-            return {elided(str(key), 100): _shortened(each, texts, items) for key, each in kept}
+            return {shortened(str(key), 100): _shortened(each, texts, items) for key, each in kept}
         case list():
             shown = [_shortened(each, texts, items) for each in value[:items]]
             return [*shown, "… more"] if len(value) > items else shown

@@ -42,6 +42,11 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
             ),
             structured_output=False,
         )
+        held = made._tool_manager.get_tool(tool.__name__)  # the SDK has no option that refuses unknown arguments
+        if held is not None:
+            held.fn_metadata.arg_model.model_config["extra"] = "forbid"
+            held.fn_metadata.arg_model.model_rebuild(force=True)
+            held.parameters["additionalProperties"] = False
     return made
 
 

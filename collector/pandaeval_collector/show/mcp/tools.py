@@ -114,10 +114,11 @@ class Tools:
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
         return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
-    async def failures(self, severity: Severity = None, agent: Agent = None, limit: Limit = 10) -> str:
-        """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often,
-        since when, and an example. Then ask why_failed with the trace id of one."""
-        page = await self._asker.get("/failures", severity=severity, agent=agent, limit=limit)
+    @filtered("hours", "agent")
+    async def failures(self, severity: Severity = None, *, filters: dict[str, Any], limit: Limit = 10) -> str:
+        """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often
+        since the first one, when those runs ended, and an example. Then ask why_failed with the trace id of one."""
+        page = await self._asker.get("/failures", severity=severity, limit=limit, **filters)
         if not page["items"]:
             return "No failures fit."
         return await self._answer(
@@ -131,8 +132,8 @@ class Tools:
         return await self._answer([*written.trace_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     async def trace_steps(self, trace_id: TraceId) -> str:
-        """What a run did, step by step: agents, model calls and tools as a tree with times, errors, arguments and
-        results, and which steps the failed results blame."""
+        """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
+        as a tree, with times and errors, and which steps the failed results blame."""
         row = await self._trace(trace_id)
         return await self._answer(
             [*written.step_lines(row)], f"/trace/{row['trace_id']}", "export_case has the calls whole."
@@ -166,12 +167,13 @@ class Tools:
         return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.")
 
     async def list_agents(self) -> str:
-        """The agents that there are, with the services they run in, how many of their runs passed and failed, and which
-        metric fails most; most failures first."""
+        """The agents that there are, with the services they run in, how many of their runs failed since the store
+        began, and which metric fails most; most failures first."""
         rates = (await self._asker.get("/overview"))["rates"]
         if not rates:
             return "No agent has results yet."
-        return await self._answer(agent_lines(rates), "/agents", "pass_rates has the rest, by agent.")
+        runs = (await self._asker.get("/page/incidents", window="all", limit=1))["agents"]
+        return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
 
     @filtered("agent", "service", "environment", "metric")
     async def over_time(

@@ -89,16 +89,18 @@ def _step(number: int, span: Row, texts: Sequence[str]) -> str:
     line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}{about}, {span['us'] / 1e6:.2f} s"
     if "args" in span:
         line += f": ({text('args', 160)}) → {text('result', 160)}"
+    if span["kind"] == "llm" and span.get("out"):
+        speaker, place = span["out"][-1]
+        line += f" → {said(speaker, 80)}: {said(texts[place], 300)}" if texts[place] else ""
     return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
 
 
 def session_line(row: Row) -> str:
-    """Returns one line on a session: its traces, its own results that failed, and its worst trace."""
+    """Returns one line on a session: its traces, the worst of them, and its own results that failed."""
     worst = row["worst"]
     head = f"{_session(row)} ({row['traces']} traces, {row['failed_traces']} failed)"
     own = [result_text(each, 160) for each in failing(row["results"])[:2]]
-    about = f": {'; '.join(own)}" if own else ""
-    return head + about if worst is None else f"{head}{about}; worst {trace_line(worst)}"
+    return "; ".join([head, *([] if worst is None else [f"worst {trace_line(worst)}"]), *own])
 
 
 def trace_line(row: Row, metric: str | None = None) -> str:
@@ -108,9 +110,10 @@ def trace_line(row: Row, metric: str | None = None) -> str:
 
 
 def session_headline(row: Row, most: int) -> str:
-    """Returns what was found in a session: its own result that failed, else what was found in its worst trace."""
-    own = failing(row["results"])
-    return result_text(own[0], most) if own else headline(row["worst"] or row, most)
+    """Returns what was found in a session: the error of its worst trace, its own result that failed, else what was
+    found in that trace."""
+    own, worst = failing(row["results"]), row["worst"] or row
+    return result_text(own[0], most) if own and worst.get("error") is None else headline(worst, most)
 
 
 def headline(row: Row, most: int, metric: str | None = None) -> str:
@@ -120,7 +123,8 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
     scored = [each for each in row["results"] if each["outcome"] == "scored"]
     asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
     broken = [] if error is None else [f"run failed: {said(error, most)}"]
-    return "; ".join(broken + [result_text(each, most) for each in (*asked, *scored)[:1]]) or "nothing is scored"
+    new = [each for each in scored if error is None or not each["reason"].startswith(error[:80])]
+    return "; ".join(broken + [result_text(each, most) for each in (*asked, *new)[:1]]) or "nothing is scored"
 
 
 def result_text(result: Row, most: int) -> str:

@@ -94,18 +94,18 @@ def rate_lines(rates: Iterable[Row]) -> list[str]:
     return [f"{_metric(level, name)} of {_agent(agent)}: {each.text}" for (level, name, agent), each in tallies]
 
 
-def agent_lines(rates: Iterable[Row]) -> list[str]:
-    """Returns a line on each agent: its services, how many of its runs passed, what fails most; most failures first."""
-    lines, rates = [], [*rates]
+def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
+    """Returns a line on each agent: its services, how many of its runs failed, what fails most; most failures first.
+    ``runs``: agents with their ``runs`` and ``failed`` ones."""
+    lines, rates, known = [], [*rates], {each["agent"]: each for each in runs}
     for (agent,) in summed(rates, "agent"):
         own = [rate for rate in rates if rate["agent"] == agent]
         services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
-        metrics = summed(own, "level", "metric")
-        ended = metrics.get(("trace", "response"))
-        (level, name), most = next(iter(metrics.items()))
-        about = [] if ended is None else [f"runs that ended with an answer: {ended.text}"]
-        about.append(f"fails most: {_metric(level, name)}, {most.failed} times" if most.failed else "nothing failed")
-        lines.append(f"{_agent(agent)} in {services}: {'; '.join(about)}")
+        (level, name), most = next(iter(summed(own, "level", "metric").items()))
+        about = "nothing failed" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
+        if held := known.get(agent):
+            about = f"{held['failed']} of {held['runs']} runs failed ({held['failed'] / held['runs']:.0%}); {about}"
+        lines.append(f"{_agent(agent)} in {services}: {about}")
     return lines
 
 

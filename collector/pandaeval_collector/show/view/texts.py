@@ -8,6 +8,7 @@ from typing import Any
 from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.redact import redact
 
+_MARK = 60
 NONE = "-"
 """Stands for a value that there is not."""
 MARGIN = 6000
@@ -16,7 +17,13 @@ MARGIN = 6000
 
 def said(text: Any, most: int = 300) -> str:
     """Returns foreign text on one line of at most about ``most`` characters, without secrets."""
-    return elided(one_line(hidden(elided(str(text), most + MARGIN))), most)
+    return shortened(one_line(hidden(elided(str(text), most + MARGIN))), most)
+
+
+def shortened(text: str, most: int) -> str:
+    """Returns text of at most about ``most`` characters. One that is hardly longer stays whole: the words about what
+    was cut would be longer than that."""
+    return text if len(text) <= most + _MARK else elided(text, most)
 
 
 def hidden(text: str) -> str:

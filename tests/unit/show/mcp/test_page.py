@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import httpx
+import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server
@@ -22,6 +24,13 @@ async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
         assert tool.description
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is (tool.name not in ("start_run", "labels_next"))
+        assert tool.input_schema["additionalProperties"] is False
+
+
+async def test_an_argument_that_a_tool_does_not_have_is_refused() -> None:
+    async with httpx.AsyncClient(timeout=60) as client:
+        with pytest.raises(ToolError, match=r"hour\n.*not permitted"):
+            await server(Asker(client, "")).call_tool("failures", {"hour": 1})
 
 
 def test_the_snippets_are_json() -> None:
