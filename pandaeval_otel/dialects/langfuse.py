@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._common import (
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind
@@ -56,8 +56,6 @@ class Langfuse(ByKind):
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         stated = attributes.get(_TYPE)
         kind = _KINDS.get(stated) if type(stated) is str else None
-        if kind is Kind.TOOL and is_final_answer(span.name, attributes.get(_INPUT)):
-            return Kind.STEP
         if kind is not None:
             return kind
         if stated is None and kind_by_name(span.name)[0] is not None:

@@ -23,7 +23,7 @@ from pandaeval_otel.dialects._common import (
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawSpan
@@ -48,8 +48,6 @@ class LangSmith(ByKind):
         if _RUN_TYPE not in attributes and span.scope.name != "langsmith":
             return None
         kind = _KINDS.get(run_type) if type(run_type) is str else None
-        if kind is Kind.TOOL and is_final_answer(_tool_name(span), attributes.get(semconv.PROMPT_OLD)):
-            return Kind.STEP
         if kind is not None:
             return kind
         # An agent's own run has its name, which LangChain writes on all its runs, and is no node of its graph.
@@ -67,7 +65,7 @@ class LangSmith(ByKind):
             reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)[:MAX_ERROR]
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_name(span)
+        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _run_name(span)
         reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
         found = tool_arguments(attributes.get(semconv.PROMPT_OLD))
         if found is not None and type(found.value) is dict and found.value.keys() == {"input"}:
@@ -98,7 +96,3 @@ DIALECT = LangSmith()
 
 def _run_name(span: RawSpan) -> str:
     return identifier(span.attributes.get("langsmith.trace.name")) or span.name
-
-
-def _tool_name(span: RawSpan) -> str:
-    return identifier(span.attributes.get(semconv.TOOL_NAME)) or _run_name(span)

@@ -19,6 +19,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 from pandaeval_otel.normal.speech import unfolded
@@ -170,6 +171,12 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     kind = said.kind or _OTHER
     if kind is _EVALUATION and said.tool_name:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+    if (
+        kind is _TOOL
+        and may_be_final_answer(said.tool_name)
+        and is_final_answer(said.tool_name, said.arguments and said.arguments.value)
+    ):  # the framework ends the run by it: no tool is called
+        kind, said.tool_name, said.tool_call_id, said.arguments, said.result = _STEP, "", "", None, None
     agent = said.agent_name
     if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
         kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
