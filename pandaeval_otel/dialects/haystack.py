@@ -62,7 +62,6 @@ class Haystack(ByKind):
             reading.tools = tool_definitions(given.get("tools"))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT
-        reading.system = system_of(reading.input)
         if type(made) is dict:
             reading.output = messages_of(made.get("replies"), "assistant")
             metas = as_list(made.get("meta")) or [

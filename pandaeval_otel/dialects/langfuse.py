@@ -17,7 +17,6 @@ from pandaeval_otel.dialects._common import (
     prefixed_sessions,
     prefixed_user,
     run_kind,
-    system_of,
     tool_definitions,
     usage_in,
 )
@@ -118,7 +117,6 @@ class Langfuse(ByKind):
             reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
         if reading.kind is Kind.LLM:
             reading.output = without_protocol(reading.output)
-            reading.system = system_of(reading.input)
         elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
             is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
             reading.agent_name = agent_named(span.name) if is_own else ""

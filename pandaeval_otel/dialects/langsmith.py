@@ -18,7 +18,6 @@ from pandaeval_otel.dialects._common import (
     prefixed_sessions,
     prefixed_user,
     run_kind,
-    system_of,
 )
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -80,7 +79,6 @@ class LangSmith(ByKind):
         read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
         if reading.kind is Kind.LLM:
             reading.output = without_protocol(reading.output)
-            reading.system = system_of(reading.input)
         elif reading.agent_name != _run_name(span):
             reading.agent_name = agent_named(span.name) if not span.parent_id else ""
 

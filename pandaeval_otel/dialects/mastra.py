@@ -18,7 +18,6 @@ from pandaeval_otel.dialects._common import (
     one_session,
     prefixed_sessions,
     prefixed_user,
-    system_of,
     tool_definitions,
 )
 from pandaeval_otel.dialects._messages import Messages
@@ -100,7 +99,6 @@ class Mastra(ByKind):
         if semconv.INPUT_MESSAGES not in attributes:
             given = model_input(_side(attributes, "input"))[0]
             reading.input = given and tuple(_without_marks(given))
-            reading.system = system_of(reading.input)
         if semconv.OUTPUT_MESSAGES not in attributes:
             reading.output = _output(parsed(_side(attributes, "output")), attributes.get(_BODY))
         failed = _FAILED in str(attributes.get("gen_ai.response.finish_reasons"))

@@ -20,7 +20,6 @@ from pandaeval_otel.dialects._common import (
     prefixed_sessions,
     prefixed_user,
     said_by_user,
-    system_of,
     tool_definitions,
 )
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
@@ -114,7 +113,6 @@ class OpenLLMetry(ByKind):
         if _GIVEN in lists or _ANSWERS in lists:
             reading.input = indexed_messages(lists.get(_GIVEN), "user")
             reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
-            reading.system = system_of(reading.input)
         if _FUNCTIONS in lists:
             reading.tools = tool_definitions(lists[_FUNCTIONS])
 

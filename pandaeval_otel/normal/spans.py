@@ -18,6 +18,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
+from pandaeval_otel.dialects._common import system_of
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
@@ -31,7 +32,7 @@ _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
-_EVALUATION, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.STEP, Kind.TOOL
+_EVALUATION, _LLM, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.LLM, Kind.OTHER, Kind.STEP, Kind.TOOL
 _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
 """Ends the names of the hooks of middleware, as LangChain's agents have it."""
@@ -180,6 +181,9 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     agent = said.agent_name
     if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
         kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
+    system = said.system
+    if system is None and kind is _LLM:
+        system = system_of(said.input)
     # By position, in the order of the fields: as keywords they would take five times as long.
     return Span(
         raw.trace_id,
@@ -192,7 +196,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         said.error,
         said.input,
         unfolded(said.output) if said.output else said.output,
-        said.system,
+        system,
         said.tool_name,
         said.tool_call_id,
         said.arguments,
