@@ -11,7 +11,6 @@ from typing import Any
 
 from pandaeval_otel.dialects._common import (
     KINDS,
-    MAX_ERROR,
     agent_named,
     give_outcome,
     prefixed_sessions,
@@ -20,7 +19,6 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
@@ -73,7 +71,7 @@ class Langfuse(ByKind):
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if parsed(attributes.get("langfuse.observation.level")) == "ERROR":
             status = parsed(attributes.get("langfuse.observation.status_message"))
-            reading.error = str(status or "error")[:MAX_ERROR]
+            reading.error = str(status or "error")
         reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
         sessions = (prefixed_sessions(attributes, prefix) for prefix in (_METADATA, "langfuse.trace.metadata."))
         reading.session_ids = next((named for named in sessions if named), ())
@@ -115,9 +113,7 @@ class Langfuse(ByKind):
             made_in_all = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
             total = next((count(details[word]) or 0 for word in _TOTAL_WORDS if details.get(word) is not None), 0)
             reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
-        if reading.kind is Kind.LLM:
-            reading.output = without_protocol(reading.output)
-        elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
+        if reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
             is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
             reading.agent_name = agent_named(span.name) if is_own else ""
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     KINDS,
-    MAX_ERROR,
     agent_named,
     documents_in,
     give_outcome,
@@ -19,7 +18,6 @@ from pandaeval_otel.dialects._common import (
     prefixed_user,
     run_kind,
 )
-from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
@@ -61,7 +59,7 @@ class LangSmith(ByKind):
         # A failed run has the status OK like any other; its error is an event.
         failed = next((event.attributes for event in span.events if event.name == semconv.EXCEPTION), None)
         if failed is not None:
-            reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)[:MAX_ERROR]
+            reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _run_name(span)
@@ -77,9 +75,7 @@ class LangSmith(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
-        if reading.kind is Kind.LLM:
-            reading.output = without_protocol(reading.output)
-        elif reading.agent_name != _run_name(span):
+        if reading.kind is not Kind.LLM and reading.agent_name != _run_name(span):
             reading.agent_name = agent_named(span.name) if not span.parent_id else ""
 
     read_agent = read_workflow = read_llm

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, captured, one_session, said_by_user, tool_definitions
+from pandaeval_otel.dialects._common import captured, one_session, said_by_user, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -63,7 +63,7 @@ class LiveKit(ByKind):
         result = _private(attributes, "function_tool.output")
         reading.result = captured(result)
         if attributes.get("lk.function_tool.is_error") is True:
-            reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]
+            reading.error = str(result if not hidden(result) else "tool error")
 
 
 DIALECT = LiveKit()

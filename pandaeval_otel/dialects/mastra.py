@@ -12,14 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
-    MAX_ERROR,
-    captured,
-    one_session,
-    prefixed_sessions,
-    prefixed_user,
-    tool_definitions,
-)
+from pandaeval_otel.dialects._common import captured, one_session, prefixed_sessions, prefixed_user, tool_definitions
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -91,7 +84,7 @@ class Mastra(ByKind):
         if semconv.TOOL_RESULT not in attributes:
             reading.result = captured(made)
         if attributes.get("gen_ai.tool.success") is False:
-            reading.error = str(made or "tool error")[:MAX_ERROR]
+            reading.error = str(made or "tool error")
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes[_TYPE].lower() == "model_inference":

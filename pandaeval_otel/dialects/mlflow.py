@@ -15,7 +15,7 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
+from pandaeval_otel.dialects._prompted import prompted_tools
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
@@ -58,7 +58,6 @@ class MLflow(ByKind):
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given = parsed(attributes.get(_INPUTS))
         read_sides(reading, given, attributes.get(_OUTPUTS))
-        reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)
         offered = attributes.get("mlflow.chat.tools")
         if offered is None and type(given) is dict:

@@ -3,7 +3,7 @@ bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, one_session, tool_definitions
+from pandaeval_otel.dialects._common import CUT, captured, one_session, tool_definitions
 from pandaeval_otel.dialects._messages import read_messages, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
@@ -48,7 +48,7 @@ class Pipecat(ByKind):
         result = attributes.get("tool.result")
         reading.result = captured(result)
         if attributes.get("tool.result_status") == "error":
-            reading.error = str(result or "tool error")[:MAX_ERROR]
+            reading.error = str(result or "tool error")
 
 
 DIALECT = Pipecat()

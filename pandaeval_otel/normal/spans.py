@@ -18,7 +18,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
-from pandaeval_otel.dialects._common import system_of
+from pandaeval_otel.dialects._common import MAX_ERROR, system_of
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
@@ -193,7 +193,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         kind,
         raw.start_ns,
         raw.end_ns,
-        said.error,
+        said.error and said.error[:MAX_ERROR],
         said.input,
         unfolded(said.output) if said.output else said.output,
         system,
