@@ -187,9 +187,5 @@ def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "type": _PART_TYPES[name]}
     kind = name or str(fields.get("type", ""))
     if kind.endswith(("Message", "Event")):
-        if "content" not in fields and "blocks" in fields:  # LlamaIndex
-            fields["content"] = fields.pop("blocks")
-        if "role" not in fields and "source" in fields:  # AutoGen: who speaks, by name
-            fields["role"] = "user" if fields["source"] == "user" else "assistant"
         return fields if "role" in fields else {**fields, "type": kind}
     return fields

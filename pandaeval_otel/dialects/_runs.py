@@ -16,6 +16,7 @@ from typing import Any
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import CUT
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._values import hidden, parsed, salvage, starts_like_json
@@ -89,11 +90,12 @@ def model_output(value: Any) -> tuple[Messages | None, bool]:
 
 
 def read_sides(reading: Reading, given: Any, made: Any) -> None:
-    """Puts the input and the output of a model call or (for any other kind) a run onto its reading, with a note if
-    either was cut short."""
+    """Puts the input and the output of a model call (without the protocol that a prompt prescribes) or, for any other
+    kind, a run onto its reading, with a note if either was cut short."""
     to_model = reading.kind is Kind.LLM
     reading.input, cut = model_input(given) if to_model else asked(given)
     reading.output, answer_cut = model_output(made) if to_model else answered(made)
+    reading.output = without_protocol(reading.output) if to_model else reading.output
     reading.notes = CUT if cut or answer_cut else ()
 
 

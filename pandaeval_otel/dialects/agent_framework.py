@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._common import error_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -32,7 +32,7 @@ class AgentFramework(Dialect):
         reading = Reading(kind=Kind.WORKFLOW)
         failed = next((event for event in span.events if event.name == "workflow.error"), None)
         if failed is not None:
-            said = str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
+            said = str(failed.attributes.get("error.message") or "workflow error")
             reading.error = error_of(span) or said
         return reading
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user, usage_in
+from pandaeval_otel.dialects._common import captured, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -66,7 +66,7 @@ class ClaudeCode(ByKind):
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes.get("success") in (False, "false"):
-            reading.error = error_of(span) or str(attributes.get("error") or "error")[:MAX_ERROR]
+            reading.error = error_of(span) or str(attributes.get("error") or "error")
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.request_model = identifier(attributes.get("model"))

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user, usage_in
+from pandaeval_otel.dialects._common import CUT, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked
@@ -90,7 +90,7 @@ class CrewAI(ByKind):
         if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_FROM_MCP)):
             reading.result = Captured(parsed(attributes[_FROM_MCP]))
         if _FAILURE in attributes:
-            reading.error = error_of(span) or str(attributes[_FAILURE])[:MAX_ERROR]
+            reading.error = error_of(span) or str(attributes[_FAILURE])
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input = said_by_user(first(attributes, _QUERIES))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR
+from pandaeval_otel.dialects._common import CUT
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import parts_in
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -78,4 +78,4 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
     if response.get("error") or call.get("status") == "error":
         error = response.get("error")
         said = error.get("message") if type(error) is dict else error
-        reading.error = str(said or shown or "tool error")[:MAX_ERROR]
+        reading.error = str(said or shown or "tool error")

@@ -183,7 +183,8 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
     inputs = attributes.get(semconv.INPUT_MESSAGES, attributes.get(semconv.PROMPT_OLD))
     outputs = attributes.get(semconv.OUTPUT_MESSAGES, attributes.get(semconv.COMPLETION_OLD))
     # Instructions may stand among the inputs.
-    given, given_cut = (None, was_cut(inputs)) if said.input and said.system else read_messages(inputs, "user")
+    known = said.input and (said.system or said.kind is _LLM)
+    given, given_cut = (None, was_cut(inputs)) if known else read_messages(inputs, "user")
     made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
     given, made = given or told.input or given, made or told.output or made
     if given == () and reading.kind is _AGENT:

@@ -8,15 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._common import (
-    documents_in,
-    error_of,
-    one_session,
-    run_kind,
-    system_of,
-    tool_definitions,
-    usage_in,
-)
+from pandaeval_otel.dialects._common import documents_in, error_of, one_session, run_kind, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
@@ -82,7 +74,6 @@ class Genkit(ByKind):
         reading.request_model = name.partition("/")[2] or name
         if type(given) is dict:
             reading.input = _messages(given.get("messages"), "user")
-            reading.system = system_of(reading.input)
             reading.tools = tool_definitions(given.get("tools"))
         if type(made) is not dict:
             return

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from pandaeval_otel.dialects._common import (
     CUT,
-    MAX_ERROR,
     captured,
     documents_in,
     said_by_user,
@@ -62,7 +61,6 @@ class Haystack(ByKind):
             reading.tools = tool_definitions(given.get("tools"))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT
-        reading.system = system_of(reading.input)
         if type(made) is dict:
             reading.output = messages_of(made.get("replies"), "assistant")
             metas = as_list(made.get("meta")) or [
@@ -85,7 +83,7 @@ class Haystack(ByKind):
         if attributes.get("haystack.tool.error") in (True, "true", "True"):
             value = reading.result.value if reading.result else None
             said = value.get("error") if type(value) is dict else value
-            reading.error = str(said or "tool error")[:MAX_ERROR]
+            reading.error = str(said or "tool error")
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tools = tool_definitions(attributes.get("haystack.agent.tools"))

@@ -6,7 +6,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, captured, prefixed_sessions, prefixed_user, run_kind
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
+from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
@@ -52,8 +52,6 @@ class Laminar(ByKind):
             reading.arguments = tool_arguments(attributes.get(_INPUT))
         if semconv.TOOL_RESULT not in attributes:
             reading.result = captured(attributes.get(_OUTPUT))
-        if is_final_answer(reading.tool_name, reading.arguments):
-            reading.kind = Kind.STEP
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         cuts = []

@@ -11,20 +11,17 @@ from typing import Any
 
 from pandaeval_otel.dialects._common import (
     KINDS,
-    MAX_ERROR,
     agent_named,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
     run_kind,
-    system_of,
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind
@@ -56,8 +53,6 @@ class Langfuse(ByKind):
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         stated = attributes.get(_TYPE)
         kind = _KINDS.get(stated) if type(stated) is str else None
-        if kind is Kind.TOOL and is_final_answer(span.name, attributes.get(_INPUT)):
-            return Kind.STEP
         if kind is not None:
             return kind
         if stated is None and kind_by_name(span.name)[0] is not None:
@@ -76,7 +71,7 @@ class Langfuse(ByKind):
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if parsed(attributes.get("langfuse.observation.level")) == "ERROR":
             status = parsed(attributes.get("langfuse.observation.status_message"))
-            reading.error = str(status or "error")[:MAX_ERROR]
+            reading.error = str(status or "error")
         reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
         sessions = (prefixed_sessions(attributes, prefix) for prefix in (_METADATA, "langfuse.trace.metadata."))
         reading.session_ids = next((named for named in sessions if named), ())
@@ -118,10 +113,7 @@ class Langfuse(ByKind):
             made_in_all = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
             total = next((count(details[word]) or 0 for word in _TOTAL_WORDS if details.get(word) is not None), 0)
             reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
-        if reading.kind is Kind.LLM:
-            reading.output = without_protocol(reading.output)
-            reading.system = system_of(reading.input)
-        elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
+        if reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
             is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
             reading.agent_name = agent_named(span.name) if is_own else ""
 

@@ -11,19 +11,16 @@ from collections.abc import Mapping
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     KINDS,
-    MAX_ERROR,
     agent_named,
     documents_in,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
     run_kind,
-    system_of,
 )
-from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawSpan
@@ -48,8 +45,6 @@ class LangSmith(ByKind):
         if _RUN_TYPE not in attributes and span.scope.name != "langsmith":
             return None
         kind = _KINDS.get(run_type) if type(run_type) is str else None
-        if kind is Kind.TOOL and is_final_answer(_tool_name(span), attributes.get(semconv.PROMPT_OLD)):
-            return Kind.STEP
         if kind is not None:
             return kind
         # An agent's own run has its name, which LangChain writes on all its runs, and is no node of its graph.
@@ -64,10 +59,10 @@ class LangSmith(ByKind):
         # A failed run has the status OK like any other; its error is an event.
         failed = next((event.attributes for event in span.events if event.name == semconv.EXCEPTION), None)
         if failed is not None:
-            reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)[:MAX_ERROR]
+            reading.error = str(failed.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_name(span)
+        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME)) or _run_name(span)
         reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
         found = tool_arguments(attributes.get(semconv.PROMPT_OLD))
         if found is not None and type(found.value) is dict and found.value.keys() == {"input"}:
@@ -80,10 +75,7 @@ class LangSmith(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
-        if reading.kind is Kind.LLM:
-            reading.output = without_protocol(reading.output)
-            reading.system = system_of(reading.input)
-        elif reading.agent_name != _run_name(span):
+        if reading.kind is not Kind.LLM and reading.agent_name != _run_name(span):
             reading.agent_name = agent_named(span.name) if not span.parent_id else ""
 
     read_agent = read_workflow = read_llm
@@ -98,7 +90,3 @@ DIALECT = LangSmith()
 
 def _run_name(span: RawSpan) -> str:
     return identifier(span.attributes.get("langsmith.trace.name")) or span.name
-
-
-def _tool_name(span: RawSpan) -> str:
-    return identifier(span.attributes.get(semconv.TOOL_NAME)) or _run_name(span)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import metadata_sessions, one_session, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import metadata_sessions, one_session, tool_definitions, usage_in
 from pandaeval_otel.dialects._indexed import indexed
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -81,7 +81,7 @@ def _raw(attributes: Mapping[str, Any]) -> Reading:
     if not _MADE.isdisjoint(body):
         reading.output = messages_of({key: parsed(body[key]) for key in _MADE & body.keys()}, "assistant")
     system = next((body[key] for key in _SYSTEM if key in body), None)
-    reading.system = (system_text(parsed(system)) if system else None) or system_of(reading.input)
+    reading.system = system_text(parsed(system)) if system else None
     reading.tools = tool_definitions(body.get("tools"))
     used = next((parsed(body[key]) for key in _USAGE if key in body), None)
     reading.usage = usage_in(used, _SPENT, _MADE_TOKENS)

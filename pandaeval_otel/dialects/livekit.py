@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, captured, one_session, said_by_user, system_of, tool_definitions
+from pandaeval_otel.dialects._common import captured, one_session, said_by_user, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -52,7 +52,6 @@ class LiveKit(ByKind):
         history = parsed(_private(attributes, "chat_ctx"))
         # {"items": [messages, function calls and their outputs]}
         reading.input = messages_of(history.get("items"), "user") if type(history) is dict else None
-        reading.system = system_of(reading.input)
         reading.output = _answer(attributes)
         reading.tools = tool_definitions(attributes.get("lk.function_tools"))
 
@@ -64,7 +63,7 @@ class LiveKit(ByKind):
         result = _private(attributes, "function_tool.output")
         reading.result = captured(result)
         if attributes.get("lk.function_tool.is_error") is True:
-            reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]
+            reading.error = str(result if not hidden(result) else "tool error")
 
 
 DIALECT = LiveKit()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import run_kind, said_by_user, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import message_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
@@ -93,7 +93,6 @@ def _call(events: Sequence[RawEvent]) -> Reading:
         reading.input = tuple(_message(item) for item in messages if type(item) is dict)
     else:
         reading.input = said_by_user(told.get("prompt"))
-    reading.system = system_of(reading.input)
     prefix = "response.message."
     message = {key.removeprefix(prefix): value for key, value in told.items() if key.startswith(prefix)}
     if message:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
+from pandaeval_otel.dialects._common import give_outcome, one_session, tool_definitions
 from pandaeval_otel.dialects._events import told_in_list
 from pandaeval_otel.dialects._messages import messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -54,7 +54,7 @@ class Logfire(ByKind):
         if type(error) is dict:
             data = error.get("data")
             said = (error.get("message"), data.get("error") if type(data) is dict else None)
-            reading.error = ": ".join(str(word) for word in said if word)[:MAX_ERROR] or "error"
+            reading.error = ": ".join(str(word) for word in said if word) or "error"
 
     def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.session_ids = one_session(attributes.get("group_id"))
@@ -79,7 +79,6 @@ class Logfire(ByKind):
         reading.output = reading.output or messages_of(attributes.get(_OUTPUT), "assistant")
         if reading.input is None and reading.output is None and _EVENTS in attributes:
             _read_events(reading, attributes[_EVENTS])
-        reading.system = reading.system or system_of(reading.input)
 
 
 DIALECT = Logfire()
@@ -103,7 +102,6 @@ def _client(attributes: Mapping[str, Any]) -> Reading | None:
         reading.output = messages_of(answer, "assistant")
     if _EVENTS in attributes and reading.input is None:
         _read_events(reading, attributes[_EVENTS])
-    reading.system = reading.system or system_of(reading.input)
     return None if reading == Reading() else reading
 
 

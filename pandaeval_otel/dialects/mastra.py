@@ -12,15 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import (
-    MAX_ERROR,
-    captured,
-    one_session,
-    prefixed_sessions,
-    prefixed_user,
-    system_of,
-    tool_definitions,
-)
+from pandaeval_otel.dialects._common import captured, one_session, prefixed_sessions, prefixed_user, tool_definitions
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -92,7 +84,7 @@ class Mastra(ByKind):
         if semconv.TOOL_RESULT not in attributes:
             reading.result = captured(made)
         if attributes.get("gen_ai.tool.success") is False:
-            reading.error = str(made or "tool error")[:MAX_ERROR]
+            reading.error = str(made or "tool error")
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if attributes[_TYPE].lower() == "model_inference":
@@ -100,7 +92,6 @@ class Mastra(ByKind):
         if semconv.INPUT_MESSAGES not in attributes:
             given = model_input(_side(attributes, "input"))[0]
             reading.input = given and tuple(_without_marks(given))
-            reading.system = system_of(reading.input)
         if semconv.OUTPUT_MESSAGES not in attributes:
             reading.output = _output(parsed(_side(attributes, "output")), attributes.get(_BODY))
         failed = _FAILED in str(attributes.get("gen_ai.response.finish_reasons"))

@@ -15,10 +15,10 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
+from pandaeval_otel.dialects._prompted import prompted_tools
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, identifier, parsed
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan
@@ -39,10 +39,7 @@ class MLflow(ByKind):
         if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
             return None
         stated = parsed(attributes.get(_TYPE))
-        kind = _KINDS.get(stated.lower()) if type(stated) is str else None
-        if kind is Kind.TOOL and is_final_answer(_tool_name(span), attributes.get(_INPUTS)):
-            return Kind.STEP
-        return kind or run_kind(not span.parent_id)
+        return (_KINDS.get(stated.lower()) if type(stated) is str else None) or run_kind(not span.parent_id)
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.session_ids = one_session(parsed(attributes.get("mlflow.trace.session")))
@@ -61,7 +58,6 @@ class MLflow(ByKind):
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given = parsed(attributes.get(_INPUTS))
         read_sides(reading, given, attributes.get(_OUTPUTS))
-        reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)
         offered = attributes.get("mlflow.chat.tools")
         if offered is None and type(given) is dict:

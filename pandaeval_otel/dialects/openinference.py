@@ -33,13 +33,7 @@ from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, 
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import (
-    FINAL_ANSWERS,
-    is_final_answer,
-    tool_arguments,
-    tool_of_server,
-    tool_outcome,
-)
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_of_server, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
 from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -393,9 +387,7 @@ def _chain_kind(span: RawSpan) -> Kind:
 
 def _tool_kind(span: RawSpan) -> Kind:
     name = _tool_of(span)
-    if name == "(merged tools)" or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(_INPUT)):
-        return Kind.STEP
-    return Kind.TOOL
+    return Kind.STEP if name == "(merged tools)" or _HANDOFF.match(name) else Kind.TOOL
 
 
 def _is_langchain(span: RawSpan) -> bool:

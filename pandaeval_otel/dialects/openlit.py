@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -41,8 +41,7 @@ class OpenLIT(Dialect):
             result = first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))
             if semconv.TOOL_RESULT not in attributes and result is not None:
                 give_outcome(reading, tool_outcome(result))
-            given = first(attributes, (semconv.TOOL_ARGUMENTS, *_ARGUMENTS))
-            return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, given) else reading
+            return reading
         return _asked_for(attributes) if type(operation) is str and operation in _MODEL_CALLS else None
 
 

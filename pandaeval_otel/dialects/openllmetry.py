@@ -20,14 +20,13 @@ from pandaeval_otel.dialects._common import (
     prefixed_sessions,
     prefixed_user,
     said_by_user,
-    system_of,
     tool_definitions,
 )
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -89,8 +88,6 @@ class OpenLLMetry(ByKind):
             return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
         if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
             kind = Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
-        if kind is Kind.TOOL and is_final_answer(_tool_name(span), first(attributes, _ARGUMENTS)):
-            return Kind.STEP
         if kind is not None:
             return kind
         if span.name == _CREW_WORKFLOW:
@@ -116,14 +113,13 @@ class OpenLLMetry(ByKind):
         if _GIVEN in lists or _ANSWERS in lists:
             reading.input = indexed_messages(lists.get(_GIVEN), "user")
             reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
-            reading.system = system_of(reading.input)
         if _FUNCTIONS in lists:
             reading.tools = tool_definitions(lists[_FUNCTIONS])
 
     read_unstated = read_llm
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        reading.tool_name = _tool_name(span)
+        reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
         reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
         result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
         if result is not None:
@@ -181,7 +177,3 @@ def _unwrapped(value: Any, member: str) -> Any:
     """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     found = parsed(value)
     return found[member] if type(found) is dict and member in found and "kwargs" in found else found
-
-
-def _tool_name(span: RawSpan) -> str:
-    return identifier(first(span.attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)

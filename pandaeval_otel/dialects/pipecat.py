@@ -3,11 +3,11 @@ bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, one_session, system_of, tool_definitions
-from pandaeval_otel.dialects._messages import read_messages
+from pandaeval_otel.dialects._common import CUT, captured, one_session, tool_definitions
+from pandaeval_otel.dialects._messages import read_messages, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import first, hidden, identifier
+from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
@@ -38,7 +38,7 @@ class Pipecat(ByKind):
         reading.output, cut_too = read_messages(first(attributes, ("output", "text_output")), "assistant")
         reading.notes = CUT if cut or cut_too else ()
         system = first(attributes, ("system", "system_instruction"))
-        reading.system = system if type(system) is str and not hidden(system) else system_of(reading.input)
+        reading.system = system_text(system)
         reading.tools = tool_definitions(first(attributes, ("tools", "tools.definitions")))
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -48,7 +48,7 @@ class Pipecat(ByKind):
         result = attributes.get("tool.result")
         reading.result = captured(result)
         if attributes.get("tool.result_status") == "error":
-            reading.error = str(result or "tool error")[:MAX_ERROR]
+            reading.error = str(result or "tool error")
 
 
 DIALECT = Pipecat()

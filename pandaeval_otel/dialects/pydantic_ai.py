@@ -98,7 +98,6 @@ class PydanticAI(ByKind):
         reading.tools, carriers = _OFFER(value) if type(value) is str else _offer(value)
         if _EVENTS in attributes:
             reading.input, reading.output = told_in_list(attributes[_EVENTS])
-            reading.system = system_of(reading.input)
         elif carriers:
             reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
         if reading.output and carriers:

@@ -16,9 +16,8 @@ from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
-from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _CALLS, _TASK, _OBSERVATION = "Calling tools:\n", "New task:\n", "Observation:\n"
@@ -30,18 +29,15 @@ _CALLS_IN = Recent[str, Any](parsed)
 
 
 class Smolagents(Dialect):
-    """Reads the calls and results in the texts of a model's input, and the tool that hands over the answer."""
+    """Reads the calls and results in the texts of a model's input."""
 
     name = "smolagents"
     priority = 60
     roots = frozenset({"gen_ai"})
-    marks = frozenset({semconv.TOOL_NAME, semconv.INPUT_MESSAGES})
+    marks = frozenset({semconv.INPUT_MESSAGES})
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        tool = attributes.get(semconv.TOOL_NAME)
-        if type(tool) is str and tool.lower() in FINAL_ANSWERS:
-            return Reading(kind=Kind.STEP)
         value = attributes.get(semconv.INPUT_MESSAGES)
         text = as_text(value) if type(value) is list else value
         if type(text) is not str or "New task:\\n" not in text:

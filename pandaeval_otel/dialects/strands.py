@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
+from pandaeval_otel.dialects._common import tool_definitions
 from pandaeval_otel.dialects._events import tool_values
 from pandaeval_otel.dialects._messages import system_text
 from pandaeval_otel.dialects._parts import result_value
@@ -50,7 +50,7 @@ class Strands(Dialect):
             said = attributes.get(semconv.TOOL_RESULT)
             said = tool_values(span)[1] if said is None else said
             text = None if hidden(said) else result_value(said)
-            reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]
+            reading.error = span.status_message or str(text or "tool error")
         return None if reading == Reading() else reading
 
 

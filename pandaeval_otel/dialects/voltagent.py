@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel.dialects._common import KINDS, captured, one_session, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import KINDS, captured, one_session, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, read_sides
@@ -55,7 +55,6 @@ class VoltAgent(ByKind):
         said = first(attributes, ("llm.messages", "agent.messages"))
         reading.input = asked(attributes.get(_INPUT))[0] if said is None else messages_of(said, "user")
         reading.output = answered(attributes.get(_OUTPUT))[0]
-        reading.system = system_of(reading.input)
         reading.request_model = identifier(first(attributes, _MODELS))
         names = attributes.get("llm.tools")
         reading.tools = tool_definitions(names.split(",")) if type(names) is str and names else None

@@ -18,7 +18,9 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
+from pandaeval_otel.dialects._common import MAX_ERROR, system_of
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 from pandaeval_otel.normal.speech import unfolded
@@ -30,7 +32,7 @@ _CACHE_LIMIT = 1_000
 _EVENT_ROOTS = 16
 """Events of a span whose keys are looked at for roots: they repeat themselves."""
 _PLAIN = "plain"
-_EVALUATION, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.OTHER, Kind.STEP, Kind.TOOL
+_EVALUATION, _LLM, _OTHER, _STEP, _TOOL = Kind.EVALUATION, Kind.LLM, Kind.OTHER, Kind.STEP, Kind.TOOL
 _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _HOOK = re.compile(r"\.a?(?:before|after|wrap)_(?:agent|model|model_call|tool|tool_call)(?:\.\w+)?\Z")
 """Ends the names of the hooks of middleware, as LangChain's agents have it."""
@@ -170,9 +172,18 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
     kind = said.kind or _OTHER
     if kind is _EVALUATION and said.tool_name:
         kind = _TOOL  # which tool was called is no score, whatever else the span says of itself
+    if (
+        kind is _TOOL
+        and may_be_final_answer(said.tool_name)
+        and is_final_answer(said.tool_name, said.arguments and said.arguments.value)
+    ):  # the framework ends the run by it: no tool is called
+        kind, said.tool_name, said.tool_call_id, said.arguments, said.result = _STEP, "", "", None, None
     agent = said.agent_name
     if (agent and _HOOK.search(agent) is not None) or (kind in _RUNS and _HOOK.search(raw.name) is not None):
         kind, agent = _STEP if kind in _RUNS else kind, ""  # what a framework hangs around its agent is a step of it
+    system = said.system
+    if system is None and kind is _LLM:
+        system = system_of(said.input)
     # By position, in the order of the fields: as keywords they would take five times as long.
     return Span(
         raw.trace_id,
@@ -182,10 +193,10 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         kind,
         raw.start_ns,
         raw.end_ns,
-        said.error,
+        said.error and said.error[:MAX_ERROR],
         said.input,
         unfolded(said.output) if said.output else said.output,
-        said.system,
+        system,
         said.tool_name,
         said.tool_call_id,
         said.arguments,

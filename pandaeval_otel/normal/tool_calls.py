@@ -21,7 +21,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer, may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
 from pandaeval_otel.model import Captured, Kind, Message, Span, ToolCall, ToolRequest, ToolResponse
 from pandaeval_otel.normal.speech import asks_for_tool, current_turn, is_user_turn, tool_requests
 from pandaeval_otel.normal.tree import RUNS, Tree
@@ -114,15 +114,7 @@ def arguments_key(arguments: Any) -> Hashable:
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     """Returns the calls of a trace, ordered by the time at which a model asked for them."""
-    run = [
-        call_on_span(span, tree, index)
-        for index, span in enumerate(tree.spans)
-        if span.kind is _TOOL
-        and not (
-            may_be_final_answer(span.tool_name)
-            and is_final_answer(span.tool_name, span.arguments and span.arguments.value)
-        )
-    ]
+    run = [call_on_span(span, tree, index) for index, span in enumerate(tree.spans) if span.kind is _TOOL]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
     if not speakers or not (run or asked):

@@ -34,13 +34,15 @@ def lc(name: str, **kwargs: Any) -> dict[str, Any]:
 def test_a_model_run() -> None:
     call = {"name": "get_weather", "args": {"city": "Oslo"}, "id": "c9", "type": "tool_call"}
     answer = lc("AIMessage", content="", tool_calls=[call])
-    found = read(
-        {
-            RUN: "llm",
-            "gen_ai.operation.name": "chat",
-            "gen_ai.prompt": json.dumps({"messages": [[lc("SystemMessage", content="Brief."), ASK_LC]]}),
-            "gen_ai.completion": json.dumps({"generations": [[{"text": "", "message": answer}]]}),
-        }
+    found = normalize(
+        span(
+            {
+                RUN: "llm",
+                "gen_ai.operation.name": "chat",
+                "gen_ai.prompt": json.dumps({"messages": [[lc("SystemMessage", content="Brief."), ASK_LC]]}),
+                "gen_ai.completion": json.dumps({"generations": [[{"text": "", "message": answer}]]}),
+            }
+        )
     )
     assert (found.kind, found.system) == (Kind.LLM, "Brief.")
     assert found.input == (Message("system", (Text("Brief."),)), ASK)

@@ -159,8 +159,6 @@ def test_kinds(stated: str, parent: str, name: str, kind: Kind) -> None:
     ("name", "attributes"),
     [
         ("handoff to Booking", {"input.value": "Triage", "output.value": "Booking"}),
-        ("FinalAnswerTool", {"tool.name": "final_answer", "input.value": '{"args": ["42"], "kwargs": {}}'}),
-        ("finish.__call__", {"input.value": '{"kwargs": {}}'}),
         ("execute_tool (merged)", {"tool.name": "(merged tools)"}),
     ],
 )

@@ -100,7 +100,6 @@ def test_the_newer_generation_is_left_to_the_conventions() -> None:
         ({SPAN_KIND: "task"}, Kind.STEP),
         ({SPAN_KIND: "handoff", "gen_ai.operation.name": "handoff"}, Kind.STEP),
         ({SPAN_KIND: "task", "gen_ai.operation.name": "vector_db_retrieve"}, Kind.RETRIEVAL),
-        ({SPAN_KIND: "tool", "gen_ai.tool.name": "final_answer"}, Kind.STEP),
         ({"llm.request.type": "embedding"}, Kind.EMBEDDING),
         ({"gen_ai.completion.0.content": "x"}, Kind.LLM),
     ],

@@ -303,3 +303,26 @@ def test_an_agent_with_a_dot_in_its_name_is_one() -> None:
         RawSpan("t", "1", name="invoke_agent shop.desk", attributes={"gen_ai.operation.name": "invoke_agent"})
     )
     assert (found.kind, found.agent_name) == (Kind.AGENT, "shop.desk")
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("execute_tool final_result", {"gen_ai.operation.name": "execute_tool"}),
+        ("FinalAnswerTool", {"openinference.span.kind": "TOOL", "tool.name": "final_answer", "input.value": "[42]"}),
+        ("finish.__call__", {"openinference.span.kind": "TOOL", "input.value": '{"kwargs": {}}'}),
+        ("final_answer.tool", {"traceloop.span.kind": "tool"}),
+        ("Tool.finish", {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": "{}"}),
+        ("final_answer", {"langfuse.observation.type": "tool", "langfuse.observation.input": "42"}),
+        ("final_answer", {"langsmith.span.kind": "tool", "gen_ai.prompt": '{"input": "42"}'}),
+        ("final_answer", {"lmnr.span.type": "TOOL", "lmnr.span.input": "42"}),
+    ],
+)
+def test_the_tool_by_which_a_framework_ends_the_run_is_a_step(name: str, attributes: dict[str, Any]) -> None:
+    span = normalize(raw(attributes, name=name))
+    assert (span.kind, span.tool_name, span.arguments, span.result) == (Kind.STEP, "", None, None)
+
+
+def test_a_users_own_tool_may_be_called_finish() -> None:
+    span = normalize(raw({"gen_ai.tool.name": "finish", "gen_ai.tool.call.arguments": '{"order": 7}'}))
+    assert (span.kind, span.tool_name, span.arguments) == (Kind.TOOL, "finish", Captured({"order": 7}))

@@ -58,17 +58,8 @@ class TestSpans:
     @pytest.mark.parametrize("name", ["final_answer", "final_result"])
     def test_the_answer_handed_over_as_a_tool_is_no_call(self, name: str) -> None:
         spans = Spans()
-        agent = spans.agent()
-        spans.llm(agent, [user("hi")], says(asks(name, {"answer": "42"})))
-        spans.tool(agent, name, {"answer": "42"})
+        spans.llm(spans.agent(), [user("hi")], says(asks(name, {"answer": "42"})))
         assert calls(spans) == ()
-
-    def test_a_tool_that_is_called_finish_is_one_if_it_does_something(self) -> None:
-        spans = Spans()
-        agent = spans.agent()
-        spans.tool(agent, "finish", {})
-        spans.tool(agent, "finish", {"order": 7})
-        assert shown(spans) == [("finish", {"order": 7}, None)]
 
 
 class TestRequests:
