@@ -123,7 +123,7 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
     scored = [each for each in row["results"] if each["outcome"] == "scored"]
     asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
     broken = [] if error is None else [f"run failed: {said(error, most)}"]
-    new = [each for each in scored if error is None or not each["reason"].startswith(error[:80])]
+    new = scored if error is None else [each for each in failing(scored) if not each["reason"].startswith(error[:80])]
     return "; ".join(broken + [result_text(each, most) for each in (*asked, *new)[:1]]) or "nothing is scored"
 
 
