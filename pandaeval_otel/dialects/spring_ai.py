@@ -7,7 +7,7 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome, one_session, said_by_user, session_id, tool_definitions
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import Messages, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
@@ -54,8 +54,7 @@ class SpringAI(ByKind):
         reading.output = _texts(
             first(attributes, ("spring.ai.chat.client.output", semconv.COMPLETION_OLD)), "assistant"
         )
-        system = attributes.get("spring.ai.chat.client.system.text")
-        reading.system = system if type(system) is str and system and not hidden(system) else None
+        reading.system = system_text(attributes.get("spring.ai.chat.client.system.text"))
         names = parsed(first(attributes, _TOOL_NAMES))
         reading.tools = tool_definitions(names.split(",") if type(names) is str else names)
 

@@ -21,7 +21,7 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
@@ -104,8 +104,8 @@ class VercelAI(ByKind):
         # {"system": …, "prompt": text or messages} or {"system": …, "messages": […]}
         prompt = None if _MESSAGES in attributes else parsed(attributes.get(_PROMPT))
         if type(prompt) is dict:
-            system, said = prompt.get("system"), first(prompt, ("messages", "prompt"))
-            reading.system = system if type(system) is str and not hidden(system) else None
+            said = first(prompt, ("messages", "prompt"))
+            reading.system = system_text(prompt.get("system"))
             reading.input = messages_of(said, "user") if said != "" else ()
         else:
             reading.input, cut = read_messages(first(attributes, (_MESSAGES, _PROMPT)), "user")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.dialects._common import KINDS, captured, one_session, tool_definitions, usage_in
-from pandaeval_otel.dialects._messages import messages_of
+from pandaeval_otel.dialects._messages import messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier
+from pandaeval_otel.dialects._values import as_list, first, identifier
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan
 
@@ -42,8 +42,7 @@ class VoltAgent(ByKind):
 
     def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
-        system = attributes.get("agent.instructions")
-        reading.system = system if type(system) is str and system and not hidden(system) else None
+        reading.system = system_text(attributes.get("agent.instructions"))
         reading.request_model = identifier(first(attributes, _MODELS))
         reading.usage = _usage(attributes, "usage")
 
