@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.show import API
-from pandaeval_lab.cli.api import document
+from pandaeval_collector.show.api.app import api_app
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store.finding import Finder
 
 _HEAD = f"""\
 # HTTP API
@@ -39,6 +42,17 @@ curl -s 'http://127.0.0.1:4328{API}/annotations' -H 'content-type: application/j
 This page is made by `cd tests && python -m support.api_page`.
 """
 PAGE = Path(__file__).parents[2] / "docs/api.md"
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    reads = Reads(Finder(Path()))
+    try:
+        return api_app(reads, Work(), "1").openapi()
+    finally:
+        reads.close()
+
+
 _KINDS = {"date-time": "time (RFC 3339)"}
 
 

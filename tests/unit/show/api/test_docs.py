@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_lab.cli.api import document
-from support.api_page import PAGE, reference_page
+from support.api_page import PAGE, document, reference_page
 
 
 def test_the_committed_page_is_up_to_date() -> None:
