@@ -72,7 +72,7 @@ function scoreStrip(results, view, found) {
     return button;
   };
   const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
-  return el("section", { class: "score-strip card", "aria-label": "Scores" },
+  return el("section", { class: "score-strip card", "aria-label": "Scores" }, el("h2", { class: "unseen" }, "Scores"),
     verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
     failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
     fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,
