@@ -54,8 +54,12 @@ def test_axe_has_nothing_to_say(axe: str, collector: CollectorProcess, tmp_path:
     found = {}
     with Page(PROGRAM, tmp_path / "chromium", width, 1000) as page:
         page.dark(dark)
-        for address in (*_PAGES, f"trace/{trace}"):
-            page.visit(f"{collector.http}/#/{address}")
+        for address in (*_PAGES, f"trace/{trace}", f"trace/{trace}?finding=trace.grounding", "waterfall"):
+            if address == "waterfall":  # of the trace before, with its scores opened
+                page.run("document.querySelectorAll('.views .pill')[1].click()")
+                page.click(".chip-button")
+            else:
+                page.visit(f"{collector.http}/#/{address}")
             page.run(axe)
             told = json.loads(page.run("axe.run(document).then((found) => JSON.stringify(found.violations))"))
             for each in told:

@@ -59,7 +59,7 @@ def _shot(page: object, address: str, out: Path, name: str) -> None:
     from support.chromium import Page
 
     assert isinstance(page, Page)
-    for width, height in ((1200, 1300), (390, 1300)):
+    for width, height in ((1280, 1300), (390, 1300)):
         page.resize(width, height)
         for dark in (False, True):
             page.dark(dark)
@@ -82,9 +82,6 @@ def _for_reading(page: object, http: str, trace: str, out: Path) -> None:
     page.picture(out / "page-phone.png")
     page.resize(1280, 1000)
     page.visit(f"{http}/#/trace/{trace}")
-    page.click(".result.fail .link")
-    page.wait("document.querySelector('.panel') !== null")
-    page.run("scrollTo(0, 0)")
     page.picture(out / "page-trace.png")
 
 

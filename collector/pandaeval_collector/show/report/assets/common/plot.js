@@ -39,7 +39,7 @@ function onTheHour(from, to, most) {
 function overTime({ since, step, runs, failed }, zoom) {
   const told = el("output", { class: "told muted" }, "drag to zoom");
   const bad = sum(failed), all = sum(runs);
-  const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} failed` });
+  const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} with findings` });
   const day = runs.length * step > 2 * 86400e3;
   const at = (s) => moment(s * 1000).slice(day ? 5 : 11, 16);
   const xs = runs.map((_, bar) => (since + bar * step) / 1000);
@@ -50,7 +50,7 @@ function overTime({ since, step, runs, failed }, zoom) {
     hooks: {
       setCursor: [(u) => {
         const bar = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, "x") * 1000 - since) / step);
-        told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} failed`;
+        told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} with findings`;
       }],
       setSelect: [(u) => {
         const { left, width: wide } = u.select;
@@ -58,7 +58,7 @@ function overTime({ since, step, runs, failed }, zoom) {
       }],
     },
   }), [xs, runs, runs.map((count, bar) => count - failed[bar])]];
-  return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), "failed"), told), plotted(holder, draw));
+  return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), "with findings"), told), plotted(holder, draw));
 }
 
 // Some numbers as a row of small bars. `of`: what they are, for those who do not see them; `bad`: parts of them.

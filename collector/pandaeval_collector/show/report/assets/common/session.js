@@ -7,6 +7,7 @@ function sessionPage(session) {
   const more = paged(rows, 50, (row, at) => traceRow(row, at + 1), list);
   const last = rows.at(-1);
   const title = rows.map((row) => row.in).find(Boolean);
+  const opened = el("div", { class: "opened" });
   const verdicts = session.results.filter((result) => isVerdict(result.metric));
   return [
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: home() }, "Overview"), " / session"),
@@ -14,7 +15,7 @@ function sessionPage(session) {
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · "), title ? [" · ", el("span", { class: "id" }, session.id)] : null),
     again(session),
-    verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, (shown) => shown, null, (step) => stepHref(session, result, step)))) : null,
+    verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, openingInto(opened, null), null, (step) => stepHref(session, result, step))), opened) : null,
     el("h2", {}, "Scores"),
     el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),

@@ -61,8 +61,18 @@ function scoreStrip(results, view, found) {
   const onSpans = view && ((ids) => point(view, ids, !WIDE.matches, true));
   const verdicts = results.filter(([result]) => isVerdict(result.metric));
   const others = results.filter(([result]) => !isVerdict(result.metric) && !isExplaining(result.metric));
-  const more = el("div", { class: "opened" });
-  const opening = (shown, result, full, note) => {
+  const more = el("div", { class: "opened" }), opening = openingInto(more, onSpans);
+  const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
+  return el("section", { class: "score-strip card", "aria-label": "Scores" }, el("h2", { class: "unseen" }, "Scores"),
+    verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
+    failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
+    fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,
+    results.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
+}
+
+// Makes buttons, each of which shows all that is known of a result in `more`, and nothing of it with the next click.
+function openingInto(more, onSpans) {
+  return (shown, result, full, note) => {
     const button = el("button", { class: "chip-button", type: "button", "aria-expanded": "false", title: "All that is known of this score", onclick: () => {
       const open = button.getAttribute("aria-expanded") !== "true";
       for (const each of more.parentElement.querySelectorAll(".chip-button")) each.setAttribute("aria-expanded", "false");
@@ -71,12 +81,6 @@ function scoreStrip(results, view, found) {
     } }, shown, note);
     return button;
   };
-  const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
-  return el("section", { class: "score-strip card", "aria-label": "Scores" },
-    verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
-    failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
-    fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,
-    results.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
 }
 
 function turnNote(result, full, found) {

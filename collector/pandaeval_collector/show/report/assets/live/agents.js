@@ -12,7 +12,7 @@ function agentRow(agent, query) {
   return el("a", { class: "agent-row", href: `#/?${to}` },
     el("span", { class: "name" }, agent.agent || "(no name)", el("small", {}, many(agent.runs, "run"))),
     spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad),
-    isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "failed"))
+    isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "findings"))
       : el("span", { class: "times muted" }, "not scored"),
     el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { "--share": `${100 * share}%` }) : null));
 }
@@ -28,7 +28,7 @@ async function agentsPage(query) {
   const found = await failing(query, true);
   whole = (await ask("/overview")).body;
   for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
-  const head = ["agent", "runs", "failed", "over time", "latency (median)", "95 %", "tokens", "cost"];
+  const head = ["agent", "runs", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];
   const row = (agent) => {
     const to = new URLSearchParams(query);
     to.set("agent", agent.agent);

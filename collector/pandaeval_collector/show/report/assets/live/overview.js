@@ -68,7 +68,7 @@ function headline(body, query, matching) {
   if (matching) return `${matching}${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching run")}${when}`;
   const { right, all, what: unit } = judged(query);
-  if (all) return [el("em", { class: right === all ? "good" : "" }, percent(right / all)), " handled correctly ", el("small", {}, `of ${many(all, unit)} judged since the store began`)];
+  if (all) return [percent(right / all), " handled correctly ", el("small", {}, `of ${many(all, unit)} judged since the store began`)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 
