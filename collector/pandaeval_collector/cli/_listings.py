@@ -56,11 +56,6 @@ def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
     print_json([row]) if format_ == "json" else tell(row)
 
 
-def _session(row: Row) -> str:
-    """Returns the id of a session, or the beginning of a trace's that belongs to none."""
-    return row["session_id"] or (f"trace {row['worst']['trace_id'][:ID]}" if row["worst"] else NONE)
-
-
 TRACES = Listing(
     (
         ("trace", lambda row: row["trace_id"][:ID]),
@@ -76,7 +71,10 @@ TRACES = Listing(
 )
 SESSIONS = Listing(
     (
-        ("session", _session),
+        (
+            "session",
+            lambda row: row["session_id"] or (f"trace {row['worst']['trace_id'][:ID]}" if row["worst"] else NONE),
+        ),
         ("agent", lambda row: row["worst"]["agent"] if row["worst"] else NONE),
         "traces",
         ("failed", lambda row: row["failed_traces"]),

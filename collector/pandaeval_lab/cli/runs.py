@@ -47,7 +47,7 @@ _COMPARED = Listing(
         ("pairs", lambda row: row["both_scored"]),
         ("differ", lambda row: row["differing"]),
         ("mean (b - a)", lambda row: number(row["difference"] and row["difference"]["mean"], "+.4f")),
-        ("95 % interval", lambda row: _interval(row["difference"])),
+        ("95 % interval", lambda row: (at := row["difference"]) and interval(at["low"], at["high"], "+.4f")),
         ("agreement", lambda row: number(row["agreement"], ".3f")),
         (
             "version and judge",
@@ -227,10 +227,6 @@ def compare(
     with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     listings.show_one(found, _tell_comparison, format_)
-
-
-def _interval(difference: Row | None) -> str:
-    return "" if difference is None else interval(difference["low"], difference["high"], "+.4f")
 
 
 def _tell_run(run: Row) -> None:

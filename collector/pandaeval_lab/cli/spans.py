@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import sys
 from contextlib import closing
@@ -13,6 +12,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import StoreFolder, folder_of
+from pandaeval_collector.show.api.filters import Names
+from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.chunks import CHUNK, chunk_content, contents
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.finding import Finder
@@ -27,8 +28,11 @@ def spans(
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     folder = folder_of(config, store)
     try:
-        trace_id = _whole(folder, trace.strip().lower())
+        with closing(Finder(folder)) as finder:
+            trace_id = Names(finder, ()).trace(trace)
         found = stored_spans(folder, trace_id)
+    except ProblemError as error:
+        raise UserError(f"{trace}: {error.detail}; `pandaeval traces` lists what {folder} holds") from error
     except (FileNotFoundError, sqlite3.OperationalError) as error:
         raise UserError(f"there is no store to be read in {folder} (store.path or PANDAEVAL_DATA): {error}") from error
     if not found:
@@ -41,22 +45,6 @@ def spans(
         sys.stdout.buffer.write(written)
     else:
         output.write_bytes(written)
-
-
-def _whole(folder: Path, begun: str) -> bytes:
-    """Returns the id of the one stored trace that begins so; does not look up a whole id. Raises ``UserError``."""
-    if not re.fullmatch("[0-9a-f]{4,32}", begun):
-        raise UserError(
-            f"{begun!r} is not the id of a trace, which has 32 hex digits, of which the first few are enough"
-        )
-    if len(begun) == 32:
-        return bytes.fromhex(begun)
-    with closing(Finder(folder)) as finder:
-        found = finder.traces_from(begun)
-    if len(found) != 1:
-        said = "several traces are" if found else "no trace is"
-        raise UserError(f"{begun}: {said} called so in {folder}; `pandaeval traces` lists them")
-    return bytes.fromhex(found[0])
 
 
 def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:

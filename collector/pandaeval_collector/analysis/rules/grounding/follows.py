@@ -25,7 +25,7 @@ _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
 """Amounts of an answer of which those in a row, and any two, may be added."""
-_TIMES = range(2, 10)
+_TIMES = frozenset(map(float, range(2, 10)))
 """Counts that an answer need not write down: 2 × $174."""
 _MOST_TIMES = 400
 _LONGEST_SPAN = 31
@@ -113,12 +113,9 @@ class Follows:
         """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
         belong together."""
         wanted = claim.value.number
-        beside = (each for each in scan(claim.text) if each.kind in ("amount", "number", "percentage"))
-        numbers = {each.number for each in islice(beside, _MOST_OWN) if each.number != wanted}
-        pairs = [(one, other) for one in numbers for other in numbers]
-        made = [result for one, other in pairs for result in (one + other, one - other, one * other, one * other / 100)]
-        made += [one * times for one in numbers for times in _TIMES]
-        return any(abs(result - wanted) <= _CENT + _CLOSE for result in made)
+        beside = (each.number for each in scan(claim.text) if each.kind in ("amount", "number", "percentage"))
+        numbers = frozenset(islice((number for number in beside if number != wanted), _MOST_OWN))
+        return bool(numbers) and _by_one_step(wanted, "amount", _CENT + _CLOSE, numbers, numbers | _TIMES)
 
     @cached_property
     def _counts(self) -> set[float]:
