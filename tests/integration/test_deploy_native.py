@@ -69,7 +69,8 @@ def test_the_agents_sessions_are_scored_the_bad_ones_worse(collector: CollectorP
     collector.until(collector.at_rest, "at rest")
     reliability = _scores(collector, "agent_reliability")
     assert set(reliability) == set(_SESSIONS)
-    assert reliability["helpful"] > 0.5 > max(reliability[bad] for bad in _SESSIONS[1:])
+    # That it says the same again is only suspect, and no risk of its session.
+    assert reliability["helpful"] > 0.5 > max(reliability[bad] for bad in _SESSIONS[1:] if bad != "repeating")
     assert _scores(collector, "tool_loop")["circling"] < 0.5
     assert _scores(collector, "loop_detection")["repeating"] < _scores(collector, "loop_detection")["helpful"]
     assert {result["service"] for result in collector.results()} == {"shop"}
