@@ -37,7 +37,7 @@ def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
     done, calls = _check(check_judges.serving(check_judges.good), *_FEW)
     assert done.exit_code == 0, done.output
     assert "openai/gpt-4o-mini: passed all 7 probes" in done.stdout
-    said = re.search(r"(\d+) questions: as many calls.*about US\$ 0\.\d+", done.stderr)
+    said = re.search(r"(\d+) questions: as many calls.*about \$0\.\d+", done.stderr)
     assert said
     assert int(said[1]) == calls == 2 * 7 + 15 + 7 + 4
 
