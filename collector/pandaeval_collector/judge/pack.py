@@ -39,7 +39,7 @@ _LEAST_TOOL, _LISTED = 200, 60
 _HEAD = 80
 """Characters by which a block that was left out is named."""
 _LEFT_OUT = "(some were left out)"
-_NAME = re.compile(r"\b(?=[\w-]*\d)[\w-]{4,40}\b")
+_NAME = re.compile(r"\b(?=[\w-]{0,39}\d)[\w-]{4,40}\b")
 _LOOKED_AT = 20_000
 _LONGER = 5
 """No pack holds so many characters per token of its budget: longer texts are cut before they are read."""

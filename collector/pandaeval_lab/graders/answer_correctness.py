@@ -24,7 +24,7 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext, interactions
 
 
-class Correctness(Verdict):
+class AnswerVerdict(Verdict):
     """``score``: 0..1, 1 is what was expected; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="What agrees, what is missing and what contradicts, in one to three sentences.")
@@ -50,7 +50,7 @@ Guide:
 0.25  mostly missing or wrong
 0.0   says nothing of it, or the opposite
 """,
-    verdict=Correctness,
+    verdict=AnswerVerdict,
 )
 
 
