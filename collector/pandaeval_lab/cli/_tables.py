@@ -72,7 +72,7 @@ def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
             row.traces,
             _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
             _cell(row.reliability),
-            excerpt(row.found, _most(out)) if row.failures or row.worst is None else "",
+            excerpt(row.found, _most(out)),
         )
         for row in rows[:MAX_ROWS]
     )

@@ -171,7 +171,7 @@ def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tm
     (tmp_path / "suite.yaml").write_text("- {id: send, forbidden_tools: [delete_*]}\n")
     done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
     (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
-    assert row.split()[3:6] == ["-", "-", "pass"]
+    assert row.split()[3:] == ["pass"], "layers that grade nothing have no column"
     assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
 
 
