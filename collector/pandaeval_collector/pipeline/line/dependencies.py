@@ -223,7 +223,8 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
         is_judged = name == "correctness"
-        if row.success is False and (is_judged or level != "session") and not (about == unit.id and name in anew):
+        failed = row.success is not None and not row.success  # a row of the store holds 0, which is not False
+        if failed and (is_judged or level != "session") and not (about == unit.id and name in anew):
             body = orjson.loads(row.body)
             if is_judged or body["evaluator"]["kind"] != "llm":
                 found.append((row.id, name, tuple(body["span_ids"])))
