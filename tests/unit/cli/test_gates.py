@@ -242,12 +242,11 @@ def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
 
 
 def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
-    off_topic = _said("When does the library in Turin open?", "Medieval masons marked every block of stone they cut.")
-    done = _evaluate(tmp_path, [_span(1, **off_topic)], "{}", "--format", "json")
+    silent = _said("When does the library in Turin open?", "")
+    done = _evaluate(tmp_path, [_span(1, **silent)], "{}", "--format", "json")
     assert done.exit_code == 0, done.output
-    assert [each["success"] for each in map(json.loads, done.stdout.splitlines()) if each["metric"] == "coherence"] == [
-        False
-    ]
+    results = map(json.loads, done.stdout.splitlines())
+    assert [result["success"] for result in results if result["metric"] == "response"] == [False]
 
 
 def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path: Path) -> None:
