@@ -85,7 +85,7 @@ def test_error_is_the_older_name_of_response_and_grounding(
     tmp_path: Path, written: str, meant: tuple[str, ...]
 ) -> None:
     config = load(_file(tmp_path, f"session: {{extra_signals: {written}}}\n"), {})
-    assert extra_signals(config) == meant + ("correctness",) * bool(meant), "which counts beside them where it is judged"
+    assert extra_signals(config) == meant + ("correctness",) * bool(meant), "where it is judged"
 
 
 def test_durations_are_seconds_and_sizes_bytes() -> None:
