@@ -217,14 +217,13 @@ def _kept(store: StoreReader, reading: DueReading) -> Trace | None:
 
 
 def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
-    """Returns id, metric and named spans of the results that fail a trace, those of judges left out but for the step
-    that ``correctness`` names, of the trace or of its session. ``anew``: metrics that are said anew."""
+    """Returns id, metric and named spans of the results that fail a trace (0, not ``False``, in the store), those of
+    judges left out but for the step that ``correctness`` names, also of its session. ``anew``: metrics said anew."""
     found: list[tuple[str, str, Sequence[str]]] = []
     for (about, key), row in store.newest_results([unit.id, unit.session_id or ""]).items():
         level, _, name = key.partition(".")
         is_judged = name == "correctness"
-        failed = row.success is not None and not row.success  # a row of the store holds 0, which is not False
-        if failed and (is_judged or level != "session") and not (about == unit.id and name in anew):
+        if row.success == 0 and (is_judged or level != "session") and not (about == unit.id and name in anew):
             body = orjson.loads(row.body)
             if is_judged or body["evaluator"]["kind"] != "llm":
                 found.append((row.id, name, tuple(body["span_ids"])))
