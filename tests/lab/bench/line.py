@@ -32,6 +32,7 @@ import pandaeval_otel.normal.trace as trace_module
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
@@ -78,7 +79,8 @@ async def _run(folder: Path, span_bytes: int, spans: int, durability: Durability
     store = Store(folder, durability)
     evaluator = Evaluator(load("embedded"))
     evaluator.embedder.embed(["the model is read once"])
-    spare_the_garbage_collector()  # as the collector does
+    spare_the_garbage_collector()  # as the collector does, and its line processes do
+    LIMIT.listen()
     line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
     pipeline = Pipeline(store, LineHere(line), Timing(close=_NEVER))
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
