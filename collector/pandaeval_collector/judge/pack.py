@@ -77,8 +77,8 @@ class Pack:
     the nonce; ``tokens``: an estimate within the budget; ``truncated``: the titles of parts that were shortened;
     ``last_said``: the agent's last words before the run, neutral; ``outset``: the record up to where the agent acted;
     ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
-    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, ``None`` where
-    that does not matter."""
+    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and ``pending``
+    where the record ends with a call that nothing answers; ``None`` where that does not matter."""
 
     text: str
     nonce: str
@@ -117,7 +117,8 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
     whole = made(WHOLE)
     shown, share = _fitted(whole, made, budget, fence)
-    parts = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
+    parts: dict[str, object] = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
+    parts["pending"] = trace.ends_in_tool_call
     text = _render(shown, fence)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     return Pack(

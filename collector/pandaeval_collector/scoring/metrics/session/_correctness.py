@@ -162,6 +162,10 @@ Judge the run as a whole, with all its turns.
 - A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
   and the agent helps as far as it can. Otherwise it is needless.
 - While the agent waits for an answer that it needs, the thing is unknown. That speaks against nobody.
+- [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
+  for is done where all the calls are there that it needs at this point, with right arguments, and no others. It is
+  wrong where an argument is wrong or a call serves nothing that was asked, and missing where a call that it needs
+  could have been made by now. That results and an answer are still to come makes nothing unknown.
 - [with history] What was asked before this run and is still open counts; what was done before it is not judged again.
 - [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
   the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
@@ -178,8 +182,8 @@ agent answers in turn 2 that both are refunded. Things: "refund both tickets to 
 Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
 """
 
-RUBRIC = Rubric(name="correctness", version="1", text=TEXT, verdict=Correctness, max_tokens=1500, check=_check)
-WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+RUBRIC = Rubric(name="correctness", version="2", text=TEXT, verdict=Correctness, max_tokens=1500, check=_check)
+WHOLE = Rubric(name="conversation", version="2", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
 """The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
 
 
