@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -77,8 +77,9 @@ class Pack:
     the nonce; ``tokens``: an estimate within the budget; ``truncated``: the titles of parts that were shortened;
     ``last_said``: the agent's last words before the run, neutral; ``outset``: the record up to where the agent acted;
     ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
-    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, ``None`` where
-    that does not matter."""
+    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and ``pending``
+    where the record ends with a call that nothing answers, ``None`` where that does not matter; ``suspects``: values
+    that ``grounding`` found nowhere, each with the ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
 
     text: str
     nonce: str
@@ -90,6 +91,7 @@ class Pack:
     shown: float = 1.0
     suspected: bool = False
     captured: frozenset[str] | None = None
+    suspects: tuple[Mapping[str, str], ...] = ()
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -117,7 +119,8 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
     whole = made(WHOLE)
     shown, share = _fitted(whole, made, budget, fence)
-    parts = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
+    parts: dict[str, object] = {"instructions": known.instructions, "tools": trace.tools, "history": known.said}
+    parts["pending"] = trace.ends_in_tool_call
     text = _render(shown, fence)
     content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
     return Pack(
