@@ -57,12 +57,9 @@ def show(
 @config.command("schema")
 def schema(
     example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,
 ) -> None:
-    """Print the JSON schema of the configuration file, for editors; or an example file, or the reference page."""
+    """Print the JSON schema of the configuration file, for editors; or an example file."""
     if example:
         typer.echo(docs.example_yaml(), nl=False)
-    elif page:
-        typer.echo(docs.reference_page(), nl=False)
     else:
         write_json(json.dumps(docs.json_schema(), indent=2, ensure_ascii=False))
