@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import StoreFolder, folder_of
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.show.api.filters import Names
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.chunks import CHUNK, chunk_content, contents
@@ -21,8 +22,8 @@ from pandaeval_collector.store.finding import Finder
 
 def spans(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits.")],
-    output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
+    output: Annotated[Path | None, output_option("Write here; if not given, to standard output.")] = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
