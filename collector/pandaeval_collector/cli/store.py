@@ -102,6 +102,9 @@ def export(
         Literal["jsonl", "pb"],
         typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
     ] = "jsonl",
+    trace: Annotated[
+        str, typer.Option(metavar="ID", help="Of this trace alone; the first digits of its id will do.")
+    ] = "",
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
@@ -115,19 +118,24 @@ def export(
         total = count_traces(connection)
         to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
         try:
-            for trace in stored_traces(connection):
-                if trace.damage:
-                    bad.append(trace)
-                for logs, data in trace.parts:
+            for found in stored_traces(connection, trace.lower()):
+                if found.damage:
+                    bad.append(found)
+                for logs, data in found.parts:
                     to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
                     requests += 1
-                traces += not trace.damage
+                traces += not found.damage
                 told(traces + len(bad), total)
         finally:
             to.flush() if str(output) == "-" else to.close()
+    if trace and not traces and not bad:
+        raise UserError(
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
+            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+        )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
-    for trace in bad:
-        typer.echo(f"left out: trace {trace.trace_id.hex()}: {trace.damage}", err=True)
+    for found in bad:
+        typer.echo(f"left out: trace {found.trace_id.hex()}: {found.damage}", err=True)
     if bad:
         raise typer.Exit(1)
 

@@ -164,7 +164,7 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
         for (unit,) in connection.execute(query, group):
-            looks[unit] = f"pandaeval spans {unit} | pandaeval inspect -"
+            looks[unit] = f"pandaeval store export --trace {unit} -o - | pandaeval inspect -"
     rows = [
         (run.unit, run.session or NONE, run.agent or NONE, looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)
