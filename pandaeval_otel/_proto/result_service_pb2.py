@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!pandaeval/v1/result_service.proto\x12\x0cpandaeval.v1\"i\n\x13WatchResultsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trace_id\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x01(\x03\";\n\x14WatchResultsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\x03\x12\x13\n\x0bresult_json\x18\x02 \x01(\t\"N\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"q\n\x12GetSessionResponse\x12\r\n\x05\x66ound\x18\x01 \x01(\x08\x12\x0e\n\x06\x63losed\x18\x02 \x01(\x08\x12\x0e\n\x06traces\x18\x03 \x01(\x03\x12\x13\n\x0bresult_json\x18\x04 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\t2\xb9\x01\n\rResultService\x12W\n\x0cWatchResults\x12!.pandaeval.v1.WatchResultsRequest\x1a\".pandaeval.v1.WatchResultsResponse0\x01\x12O\n\nGetSession\x12\x1f.pandaeval.v1.GetSessionRequest\x1a .pandaeval.v1.GetSessionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!pandaeval/v1/result_service.proto\x12\x0cpandaeval.v1\"i\n\x13WatchResultsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trace_id\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x01(\x03\";\n\x14WatchResultsResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\x03\x12\x13\n\x0bresult_json\x18\x02 \x01(\t2h\n\rResultService\x12W\n\x0cWatchResults\x12!.pandaeval.v1.WatchResultsRequest\x1a\".pandaeval.v1.WatchResultsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,10 +35,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHRESULTSREQUEST']._serialized_end=156
   _globals['_WATCHRESULTSRESPONSE']._serialized_start=158
   _globals['_WATCHRESULTSRESPONSE']._serialized_end=217
-  _globals['_GETSESSIONREQUEST']._serialized_start=219
-  _globals['_GETSESSIONREQUEST']._serialized_end=297
-  _globals['_GETSESSIONRESPONSE']._serialized_start=299
-  _globals['_GETSESSIONRESPONSE']._serialized_end=412
-  _globals['_RESULTSERVICE']._serialized_start=415
-  _globals['_RESULTSERVICE']._serialized_end=600
+  _globals['_RESULTSERVICE']._serialized_start=219
+  _globals['_RESULTSERVICE']._serialized_end=323
 # @@protoc_insertion_point(module_scope)

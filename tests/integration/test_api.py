@@ -131,7 +131,7 @@ def test_a_trace_is_told_while_its_spans_are_kept(collector: CollectorProcess) -
         assert len(whole["detail"]["spans"]) == whole["spans"] == trace["spans"]
     id_ = traces[0]["trace_id"]
     file = collector.folder / "spans.otlp"
-    command = ["-m", "pandaeval_collector.cli", "spans", id_, "--output", str(file)]
+    command = ["-m", "pandaeval_collector.cli", "store", "export", "--trace", id_, "--output", str(file)]
     code = "import sys; from pandaeval_collector.cli import main; main()"
     subprocess.run([sys.executable, "-c", code, *command[2:]], check=True, env=_environment(collector))
     assert file.stat().st_size > 100

@@ -276,7 +276,6 @@ def test_what_names_nothing_is_said_to_name_nothing(tmp_path: Path) -> None:
     assert _said("evaluate", _RECORDING, "--metrics", "").startswith("--metrics names no metric: leave it out for all")
     assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: there are no results in it")
     assert "request 1: neither OTLP/JSON lines nor length-delimited" in _said("inspect", words)
-    assert "has 32 hex digits, of which the first few are enough" in _said("spans", "order-17")
     store = _said("jobs", "list", PANDAEVAL_DATA=str(tmp_path))
     assert "there is no store in" in store
     assert "`pandaeval collector` makes one" in store

@@ -60,7 +60,9 @@ def peak(collector: CollectorProcess) -> int:
 def spans_of(collector: CollectorProcess, trace: MadeTrace, file: Path) -> Evidence:
     """What the command gives back of a trace."""
     done = CliRunner().invoke(
-        app, ["spans", trace.trace_id.hex(), "--output", str(file)], env={"PANDAEVAL_DATA": str(collector.data)}
+        app,
+        ["store", "export", "--trace", trace.trace_id.hex(), "--form", "pb", "--output", str(file)],
+        env={"PANDAEVAL_DATA": str(collector.data)},
     )
     assert done.exit_code == 0, done.output
     return gather((request.logs, request.data) for request in Input(str(file)).requests())

@@ -182,7 +182,6 @@ class TestHttp:
             ("zstd", zstandard.compress),
             ("zstd", lambda body: zstandard.compress(body[:50]) + zstandard.compress(body[50:])),
             ("deflate", zlib.compress),
-            ("deflate", lambda body: zlib.compress(body, wbits=-15)),
         ],
     )
     async def test_encodings(self, encoding: str | None, compress: Callable[[bytes], bytes]) -> None:
@@ -252,7 +251,7 @@ class TestHttp:
             ({**PROTOBUF, "content-encoding": "gzip"}, gzip.compress(b"a" * 99, mtime=0)[:-5], 400, "too early"),
             ({**PROTOBUF, "content-encoding": "zstd"}, zstandard.compress(b"a" * 99)[:-2], 400, "too early"),
             ({**PROTOBUF, "content-encoding": "deflate"}, zlib.compress(b"a" * 99)[:-2], 400, "too early"),
-            ({**PROTOBUF, "content-encoding": "deflate"}, zlib.compress(b"a") + b"more", 400, "goes on"),
+            ({**PROTOBUF, "content-encoding": "deflate"}, zlib.compress(b"a") + b"more", 400, "damaged"),
             ({**PROTOBUF, "content-encoding": "gzip"}, gzip.compress(b"", mtime=0) + b"more", 400, "damaged"),
             (PROTOBUF, trace_request().SerializeToString()[:-3], 400, "ExportTraceServiceRequest"),
             (JSON, b"{", 400, "not JSON"),

@@ -23,7 +23,6 @@ from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.bind import Tls
 from pandaeval_otel import wait_for_result
-from pandaeval_otel._proto.result_service_pb2 import GetSessionRequest, GetSessionResponse
 from support.agents import run_agent, scored
 from support.certificates import make_certificates
 from support.collector import BRISK, CollectorProcess
@@ -88,13 +87,7 @@ class TestEveryDoor:
         assert found["trace_id"] == trace_id
         credentials = _credentials(connection)
         with grpc.secure_channel(f"localhost:{collector.grpc_port}", credentials) as channel:
-            ask = channel.unary_unary(
-                "/pandaeval.v1.ResultService/GetSession",
-                GetSessionRequest.SerializeToString,
-                GetSessionResponse.FromString,
-            )
-            assert not ask(GetSessionRequest(session_id="x"), metadata=_authorization(TOKEN), timeout=120).found
-            for service in ("ResultService/GetSession", "ResultService/WatchResults", "TraceService/SubmitTraces"):
+            for service in ("ResultService/WatchResults", "TraceService/SubmitTraces"):
                 call = channel.unary_stream(f"/pandaeval.v1.{service}", None, None)
                 with pytest.raises(grpc.RpcError) as refused:
                     next(iter(call(b"", metadata=_authorization("wrong"), timeout=120)))

@@ -16,7 +16,7 @@ from pandaeval_collector.receivers import own_grpc
 from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
-from pandaeval_collector.receivers.own_grpc import ResultsHandler, SessionState
+from pandaeval_collector.receivers.own_grpc import ResultsHandler
 from pandaeval_otel import watch_results
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
 from pandaeval_otel.processor.connection import retry_after_s
@@ -58,9 +58,6 @@ class Results:
         self.read += last - cursor
         self.largest = max(self.largest, last - cursor)
         return [(number, _result(number)) for number in range(cursor + 1, last + 1)]
-
-    async def session(self, session_id: str) -> SessionState | None:
-        return None
 
 
 def _result(number: int) -> bytes:

@@ -13,7 +13,6 @@ import typer.testing
 from typer.main import get_command
 
 from pandaeval_collector.cli import _app
-from pandaeval_collector.cli._hand import alike
 
 
 @cache
@@ -27,7 +26,6 @@ def whole() -> typer.Typer:
                 made.add_typer(value, name=name)
         if inspect.isfunction(command := held.get(module.rpartition(".")[2])):
             made.command()(command)
-    alike(made)
     return made
 
 

@@ -26,7 +26,6 @@ from typer.main import get_group
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._extras import hint
-from pandaeval_collector.cli._hand import alike
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told
 
@@ -130,7 +129,6 @@ def _loaded(module: str, markup: Any) -> dict[str, Any]:
             made.add_typer(value, name=name)
         elif name == module.rpartition(".")[2]:
             made.command(name)(value)
-    alike(made)
     return {**get_group(made).commands}
 
 

@@ -17,6 +17,7 @@ import typer
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.cli._extras import EXTRAS
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.config import (
     Config,
     ConfigError,
@@ -82,6 +83,7 @@ def _problems_apart(config: Config) -> list[Problem]:
 
 
 # The store's file for commands that look into it, or change a little, beside a collector that may run on it.
+StoreConfig = Annotated[Path | None, config_option("Configuration file (YAML): says where the store is.")]
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
 ]

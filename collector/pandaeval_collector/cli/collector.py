@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli._hand import config_option
+
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
 
 
 def collector(
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML); without one, the defaults.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML); without one, the defaults.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.

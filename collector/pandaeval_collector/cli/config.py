@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
@@ -20,7 +21,7 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 @config.command("check")
 def check(
     file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="The same, as other commands have it.")] = None,
+    config: Annotated[Path | None, config_option("The same, as other commands have it.")] = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail on what a start would refuse on this machine: variables, files, packages."),
@@ -41,7 +42,7 @@ def check(
 
 @config.command("show")
 def show(
-    config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
+    config: Annotated[Path | None, config_option("The configuration file.")] = None,
     output: Annotated[
         Literal["yaml", "json"], typer.Option("--format", help="yaml says where each value came from.")
     ] = "yaml",
@@ -57,12 +58,9 @@ def show(
 @config.command("schema")
 def schema(
     example: Annotated[bool, typer.Option("--example", help="A YAML file with every key at its default.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="The reference page in Markdown.")] = False,
 ) -> None:
-    """Print the JSON schema of the configuration file, for editors; or an example file, or the reference page."""
+    """Print the JSON schema of the configuration file, for editors; or an example file."""
     if example:
         typer.echo(docs.example_yaml(), nl=False)
-    elif page:
-        typer.echo(docs.reference_page(), nl=False)
     else:
         write_json(json.dumps(docs.json_schema(), indent=2, ensure_ascii=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, opened_store
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
 from pandaeval_collector.cli._listings import Listing
 from pandaeval_collector.cli._output import print_json, safe
 from pandaeval_collector.show.view.texts import moment
@@ -19,7 +18,6 @@ from pandaeval_collector.store import Job
 from pandaeval_collector.store import jobs as stored
 from pandaeval_collector.store.clock import last_running
 
-_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 _COLUMNS = (
     *("id", "state", "metric", "trace", "attempts", "why"),
     ("last error", lambda row: row["last_error"][:100]),
@@ -38,7 +36,7 @@ def list_(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
     format_: given.Format = "table",
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
@@ -52,7 +50,7 @@ def list_(
 def show(
     id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")],
     format_: given.Format = "table",
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
@@ -83,7 +81,7 @@ def _facts(job: Job) -> dict[str, Any]:
 def retry(
     ids: _Ids = None,
     all_: Annotated[bool, typer.Option("--all", help="All dead jobs.")] = False,
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""

@@ -20,7 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, folder_of, opened_folder
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._terminal import write_json
@@ -30,14 +31,13 @@ from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_t
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.directory import Directory
 
-_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 _DAMAGES = Listing(("where", "row", "about", ("what is wrong", itemgetter("what"))), "nothing is damaged")
 
 store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
 
 
 @store.command("stats")
-def stats(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
+def stats(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
@@ -49,7 +49,7 @@ def stats(format_: given.Format = "table", config: _Config = None, store: StoreF
 
 
 @store.command("verify")
-def verify(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
+def verify(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
     """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
 
     Changes nothing.
@@ -65,7 +65,7 @@ def verify(format_: given.Format = "table", config: _Config = None, store: Store
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
     format_: given.Format = "table",
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Move damaged rows out of a stopped data directory into a file beside it, so that nothing reads them. Exit code 1
@@ -97,12 +97,15 @@ def repair(
 
 @store.command("export")
 def export(
-    output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
+    output: Annotated[Path, output_option("Write here; - for standard output.")],
     form: Annotated[
         Literal["jsonl", "pb"],
         typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
     ] = "jsonl",
-    config: _Config = None,
+    trace: Annotated[
+        str, typer.Option(metavar="ID", help="Of this trace alone; the first digits of its id will do.")
+    ] = "",
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Write all spans and log records of a data directory as a file that evaluate reads, also while a collector runs.
@@ -115,19 +118,24 @@ def export(
         total = count_traces(connection)
         to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
         try:
-            for trace in stored_traces(connection):
-                if trace.damage:
-                    bad.append(trace)
-                for logs, data in trace.parts:
+            for found in stored_traces(connection, trace.lower()):
+                if found.damage:
+                    bad.append(found)
+                for logs, data in found.parts:
                     to.write(_line(logs, data) if form == "jsonl" else len(data).to_bytes(4, "big") + data)
                     requests += 1
-                traces += not trace.damage
+                traces += not found.damage
                 told(traces + len(bad), total)
         finally:
             to.flush() if str(output) == "-" else to.close()
+    if trace and not traces and not bad:
+        raise UserError(
+            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, as far as "
+            "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+        )
     typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
-    for trace in bad:
-        typer.echo(f"left out: trace {trace.trace_id.hex()}: {trace.damage}", err=True)
+    for found in bad:
+        typer.echo(f"left out: trace {found.trace_id.hex()}: {found.damage}", err=True)
     if bad:
         raise typer.Exit(1)
 

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pandaeval_collector.base.section import format_duration, format_size
+from pandaeval_collector.base.untrusted.yaml_text import dotted
 from pandaeval_collector.config._messages import closest, to_problem
-from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._sources import Draft, read_environ, read_file, read_overrides, without
 from pandaeval_collector.config._tree import Config, keys
 from pandaeval_collector.exporters.otlp import SIGNALS

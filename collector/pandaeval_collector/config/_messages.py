@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 from pydantic_core import ErrorDetails
 
-from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt, dotted
+from pandaeval_collector.base.untrusted.yaml_text import dotted
+from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._sources import Draft
 from pandaeval_collector.config._tree import Config, below, keys, variable
 

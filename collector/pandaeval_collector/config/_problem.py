@@ -53,11 +53,3 @@ class ConfigError(UserError):
 
         self.problems = tuple(sorted(problems, key=position))
         super().__init__("\n".join(str(problem) for problem in self.problems))
-
-
-def dotted(path: Iterable[str | int]) -> str:
-    """Writes ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.removeprefix(".")

@@ -1,197 +1,21 @@
-"""Where values come from: a YAML file, the environment, the command line. YAML is read to plain values, with the line
-and column of everything, and every fault that can be found without a meaning."""
+"""Where values come from: a YAML file, the environment, the command line."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
-from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
+from pandaeval_collector.base.untrusted.yaml_text import YamlText, dotted, parse
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt
 from pandaeval_collector.config._tree import PREFIX, below, keys, variable
 
-# YAML that stays small: files of a few kilobytes are meant, and a few lines of YAML can stand for gigabytes.
+# A configuration stays small: files of a few kilobytes are meant.
 MAX_BYTES = 256 * 1024
 MAX_NODES = 5_000
-"""Most values and keys, as written and as they are once aliases and merges are written out."""
+"""Most values and keys."""
 MAX_DEPTH = 30
-
-
-class YamlTooLargeError(yaml.MarkedYAMLError):
-    """A text is too large. ``problem``: what there is too much of."""
-
-
-class BoundedLoader(yaml.SafeLoader):
-    """Raises :class:`YamlTooLargeError` as soon as a text turns out to be too much, before the rest is read."""
-
-    _depth = _nodes = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Composes a node as PyYAML does, and counts it."""
-        self._nodes += 1
-        self._depth += 1
-        problem = None
-        if self._depth > MAX_DEPTH:
-            problem = f"is nested more than {MAX_DEPTH} levels deep; a configuration has three or four"
-        elif self._nodes > MAX_NODES:
-            problem = f"has more than {MAX_NODES} values and keys up to here; is it the right file?"
-        if problem:
-            mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise YamlTooLargeError(problem=problem, problem_mark=mark)
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-
-def too_large(root: yaml.Node) -> yaml.Node | None:
-    """Finds the innermost node that aliases and merges make larger than :data:`MAX_NODES`, if there is one. Time and
-    memory grow with what is written, not with what it stands for."""
-    sizes: dict[int, int] = {}
-
-    def weigh(node: yaml.Node) -> yaml.Node | None:
-        if id(node) in sizes:
-            return None
-        sizes[id(node)] = 1  # what refers to itself ends here, and is refused elsewhere
-        children = list(node.value) if isinstance(node, yaml.CollectionNode) else []
-        if isinstance(node, yaml.MappingNode):
-            children = [part for pair in node.value for part in pair]
-        for child in children:
-            if (found := weigh(child)) is not None:
-                return found
-        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
-        return node if sizes[id(node)] > MAX_NODES else None
-
-    return weigh(root)
-
-
-_MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-_OCTAL = re.compile(r"[-+]?0[0_]*+[1-7][0-7_]*+")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
-_BOMB = f"stands for more than {MAX_NODES} values through its aliases; write out the few that are meant"
-
-Marker = Callable[[KeyPath, WrittenAt, WrittenAt | None], None]
-
-
-class YamlReader:
-    """Reads one text. ``problems`` holds what was wrong, ``unread`` the paths that are ``None`` for that reason; the
-    rest is returned all the same.
-
-    ``at`` places a position in the text (line and column from 0), ``mark`` is told where each value and key stands.
-    Tags, objects and recursive anchors are refused: only what JSON knows gets through.
-    """
-
-    def __init__(self, text: str, at: Callable[[int, int], WrittenAt], mark: Marker, path: KeyPath = ()) -> None:
-        self.problems: list[Problem] = []
-        self.unread: set[KeyPath] = set()
-        self._text = text
-        self._at = at
-        self._mark = mark
-        self._path = path
-        self._open: set[int] = set()
-        self._flat: set[int] = set()
-
-    def read(self) -> Any:
-        """Returns the value of the whole text; ``None`` for an empty text, and where nothing could be read."""
-        loader = None
-        try:
-            loader = BoundedLoader(self._text)
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            if (large := too_large(node)) is not None:
-                self._refuse(large, self._path, _BOMB)
-                return None
-            return self._build(node, self._path, None, loader)
-        except YamlTooLargeError as error:
-            self._fault(error.problem_mark, str(error.problem))
-        except yaml.MarkedYAMLError as error:
-            reason = ", ".join(part for part in (error.context, error.problem) if part)
-            self._fault(error.problem_mark, f"is not valid YAML: {reason}")
-        except yaml.YAMLError as error:
-            self._fault(None, f"is not valid YAML: {str(error).splitlines()[0]}")
-        except RecursionError:
-            self._fault(None, "is nested too deeply")
-        finally:
-            if loader is not None:
-                loader.dispose()
-        return None
-
-    def _build(self, node: yaml.Node, path: KeyPath, key: WrittenAt | None, loader: BoundedLoader) -> Any:
-        self._mark(path, self._place(node), key)
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, path, loader)
-        if node.tag not in (_MAP, _LIST):
-            return self._leave_out(node, path, f"the tag {node.tag} is not allowed")
-        if id(node) in self._open:
-            return self._leave_out(node, path, "refers to itself")
-        self._open.add(id(node))
-        try:
-            if isinstance(node, yaml.MappingNode):
-                return self._mapping(node, path, loader)
-            return [self._build(item, (*path, i), None, loader) for i, item in enumerate(node.value)]
-        finally:
-            self._open.discard(id(node))
-
-    def _mapping(self, node: yaml.MappingNode, path: KeyPath, loader: BoundedLoader) -> dict[str, Any]:
-        if id(node) not in self._flat:
-            self._flat.add(id(node))
-            first: dict[str, int] = {}
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    if key.value in first:
-                        self._refuse(
-                            key, (*path, key.value), f"is given twice; the first is in line {first[key.value]}"
-                        )
-                    first.setdefault(key.value, key.start_mark.line + 1)
-            loader.flatten_mapping(node)
-        values: dict[str, Any] = {}
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and _SURROGATE.search(key.value):
-                self._refuse(key, path, f"a key {_HALF}")
-            elif isinstance(key, yaml.ScalarNode) and key.tag == _TEXT:
-                values[key.value] = self._build(value, (*path, key.value), self._place(key), loader)
-            else:
-                name = key.value if isinstance(key, yaml.ScalarNode) else "a list or map"
-                self._refuse(key, path, f"{name} is not a key; put it in quotes if it is meant as one")
-        return values
-
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath, loader: BoundedLoader) -> Any:
-        if _SURROGATE.search(node.value):
-            return self._leave_out(node, path, _HALF)
-        # YAML 1.1 reads numbers where people hardly mean one: 12:30:00, 010.
-        if node.tag in _NUMBERS and (base := 60 if ":" in node.value else 8 if _OCTAL.fullmatch(node.value) else 0):
-            shown = node.value if len(node.value) <= 60 else f"{node.value[:57]}…"
-            try:
-                number = f"{loader.construct_object(node):g}"
-            except (ValueError, OverflowError):
-                number = "a huge number"
-            read = f"{shown} is {number} to YAML, a number of base {base}"
-            return self._leave_out(node, path, f"{read}; put it in quotes if it is meant as text")
-        try:
-            return loader.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            reason = error.problem if isinstance(error, yaml.MarkedYAMLError) else error
-            return self._leave_out(node, path, f"cannot be read: {reason}")
-
-    def _refuse(self, node: yaml.Node, path: KeyPath, message: str) -> None:
-        self.problems.append(Problem(dotted(path), message, self._place(node)))
-
-    def _leave_out(self, node: yaml.Node, path: KeyPath, message: str) -> None:
-        self._refuse(node, path, message)
-        self.unread.add(path)
-
-    def _fault(self, mark: yaml.Mark | None, message: str) -> None:
-        place = self._at(mark.line, mark.column) if mark else self._at(-1, -1)
-        self.problems.append(Problem(dotted(self._path), message, place))
-
-    def _place(self, node: yaml.Node) -> WrittenAt:
-        return self._at(node.start_mark.line, node.start_mark.column)
 
 
 # Values gathered from all sources, each with the place that it was written at; later sources win.
@@ -282,10 +106,13 @@ def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
     """Puts the values of a YAML file into ``draft``."""
-    values, unread, problems = _read(path, draft.mark)
-    if isinstance(values, dict):
-        draft.values = without(values, unread)
-    elif values is not None:
+    held, problems = _read(path)
+    for at, spot in held.values_at.items():
+        key = held.keys_at.get(at)
+        draft.mark(at, WrittenAt(str(path), *spot), key and WrittenAt(str(path), *key))
+    if isinstance(held.value, dict):
+        draft.values = without(held.value, held.unread)
+    elif held.value is not None:
         message = "must hold sections, such as `close:` with keys below it, not a list or a single value"
         problems.append(Problem("", message, WrittenAt(str(path))))
     return problems
@@ -294,14 +121,18 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
 def read_yaml(path: Path) -> Any:
     """Returns the plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with every fault
     and its place: what is no YAML, given twice, nested too deeply or too large."""
-    values, _, problems = _read(path, lambda *_: None)
+    held, problems = _read(path)
     if problems:
         raise ConfigError(problems)
-    return values
+    return held.value
 
 
-def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
-    """Returns the values of a file, the paths of those that could not be read, and why not."""
+def _parse(text: str) -> YamlText:
+    return parse(text, MAX_NODES, MAX_DEPTH, any_keys=False)
+
+
+def _read(path: Path) -> tuple[YamlText, list[Problem]]:
+    """Returns what a file holds, and what is wrong with it."""
     try:
         text = read_given(path, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
@@ -315,9 +146,9 @@ def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     except UnicodeDecodeError:
         message = "is not a text file in UTF-8"
     else:
-        reader = YamlReader(text, lambda line, column: WrittenAt(str(path), line + 1, column + 1), mark)
-        return reader.read(), reader.unread, reader.problems
-    return None, set(), [Problem("", message, WrittenAt(str(path)))]
+        held = _parse(text)
+        return held, [Problem(dotted(at), said, WrittenAt(str(path), *(spot or ()))) for at, said, spot in held.faults]
+    return YamlText(), [Problem("", message, WrittenAt(str(path)))]
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
@@ -354,14 +185,12 @@ def _assign_text(path: tuple[str, ...], text: str, place: WrittenAt, draft: Draf
     if key and key.is_text and text.strip() not in ("null", "~") and text.strip()[0] not in "\"'":
         draft.assign(path, text.strip(), place)
         return []
-    marks: list[tuple[KeyPath, WrittenAt]] = []
-    reader = YamlReader(text, lambda *_: place, lambda at, value, _: marks.append((at, value)), path)
-    value = reader.read()
-    if not reader.problems:
-        draft.assign(path, value, place)
-        for at, value_place in marks:
-            draft.mark(at, value_place)
-    return reader.problems
+    held = _parse(text)
+    if not held.faults:
+        draft.assign(path, held.value, place)
+        for at in held.values_at:
+            draft.mark((*path, *at), place)
+    return [Problem(dotted((*path, *fault.place)), fault.text, place) for fault in held.faults]
 
 
 def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:

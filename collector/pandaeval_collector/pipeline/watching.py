@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from pandaeval_collector.pipeline.pipeline import Pipeline
-from pandaeval_collector.receivers.own_grpc import SessionState
 from pandaeval_collector.store import DamagedError, Store
 
 
@@ -47,18 +46,6 @@ class Watching:
         except DamagedError as error:  # the outboxes log it; a watcher goes on behind it
             return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]
-
-    async def session(self, session_id: str) -> SessionState | None:
-        """See :class:`ResultSource`."""
-        is_open = await asyncio.to_thread(self._store.reads.session_is_open, session_id)
-        if is_open is None:
-            return None
-        counted = await asyncio.to_thread(self._store.reads.newest_traces, [session_id], 1)
-        traces, _ = counted[session_id]
-        if is_open:
-            return SessionState(False, traces, await self._pipeline.session_now(session_id))
-        standing = await asyncio.to_thread(self._store.reads.newest_results, [session_id])
-        return SessionState(True, traces, [row.body for row in standing.values()])
 
     async def session_now(self, session_id: str) -> list[bytes] | None:
         """Returns the results that an open session would have if it ended now; ``None`` for one that is not open."""

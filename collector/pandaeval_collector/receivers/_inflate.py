@@ -22,7 +22,7 @@ _ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 8878 asks every decoder to have; a fr
 _MOST_FRAMES = 1024
 """Gzip members or zstd frames of one body. Tools that compress in blocks need some hundreds for the largest request; an
 empty one takes 20 bytes and as long to open as a large one."""
-_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15  # zlib's window bits
+_GZIP, _ZLIB = 31, 15  # zlib's window bits
 Pieces = Callable[[Any, bytes], Iterator[bytes]]
 
 
@@ -72,30 +72,6 @@ class _Framed(Inflater):
             raise Malformed(f"the {self._kind} body ends too early")
 
 
-class _Deflate(Inflater):
-    """Decompresses HTTP's deflate: a zlib stream, or a raw one as some clients send. Its first two bytes tell which."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._stream = zlib.decompressobj(_ZLIB)
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        if len(self._head) < 2:
-            data = self._head + data
-            self._head = data[:2]
-            if len(data) < 2:
-                return
-            is_zlib = data[0] & 0x0F == 8 and int.from_bytes(self._head, "big") % 31 == 0
-            self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW_DEFLATE)
-        yield from _zlib_pieces(self._stream, data)
-        if self._stream.unused_data:
-            raise Malformed("the deflate body goes on after its end")
-
-    def finish(self) -> None:
-        if self._head and not self._stream.eof:
-            raise Malformed("the deflate body ends too early")
-
-
 def _zlib_pieces(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     try:
         while data and not stream.eof:
@@ -117,5 +93,5 @@ _INFLATERS: dict[str, Callable[[], Inflater]] = {
     **dict.fromkeys(("", "identity"), Inflater),
     "gzip": lambda: _Framed("gzip", "gzip members", partial(zlib.decompressobj, _GZIP), _zlib_pieces, sys.maxsize),
     "zstd": lambda: _Framed("zstd", "zstd frames", _zstd().decompressobj, _zstd_pieces, _ZSTD_SLICE),
-    "deflate": _Deflate,
+    "deflate": lambda: _Framed("deflate", "streams", partial(zlib.decompressobj, _ZLIB), _zlib_pieces, sys.maxsize),
 }

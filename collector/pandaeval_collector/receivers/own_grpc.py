@@ -4,29 +4,22 @@ under the same admission; ``pandaeval.v1.ResultService`` sends results back to a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import orjson
 
-from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, SubmissionIngest, Submitted
+from pandaeval_collector.receivers import Accepted, Draining, Overloaded, SubmissionIngest, Submitted
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._signals import DoorSettings, Scales
 from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, parsed, refuse
-from pandaeval_otel._proto.result_service_pb2 import (
-    GetSessionRequest,
-    GetSessionResponse,
-    WatchResultsRequest,
-    WatchResultsResponse,
-)
+from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 MAX_WATCHERS = 256
-_PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
 _PAGE = 100
 """Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
@@ -57,15 +50,6 @@ def submit_handler(
     return grpc.method_handlers_generic_handler("pandaeval.v1.TraceService", {"SubmitTraces": door.method(store)})
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """A session with its ``results``: JSON objects, final where ``closed``, in an order that lasts while they do."""
-
-    closed: bool
-    traces: int
-    results: Sequence[bytes]
-
-
 class ResultSource(Protocol):
     """Reads results for clients. Called on the event loop."""
 
@@ -86,23 +70,15 @@ class ResultSource(Protocol):
         """Returns results behind a cursor in order of commitment: (cursor, JSON object)."""
         ...
 
-    async def session(self, session_id: str) -> SessionState | None:
-        """Returns a session as it stands; ``None`` if nothing of it was decided."""
-        ...
-
 
 class ResultsHandler:
-    """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
+    """Serves ``WatchResults``. ``handler`` goes to the server's ``handlers``."""
 
     def __init__(self, source: ResultSource, settings: DoorSettings, reading: BodyReader | None = None) -> None:
         self._source, self._watchers = source, 0
         self._door = GrpcDoor("results", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
-            "pandaeval.v1.ResultService",
-            {
-                "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
-                "GetSession": self._door.method(self._session_page),
-            },
+            "pandaeval.v1.ResultService", {"WatchResults": grpc.stream_stream_rpc_method_handler(self._watch)}
         )
 
     async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
@@ -127,27 +103,6 @@ class ResultsHandler:
             refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1
-
-    async def _session_page(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
-        """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
-        wanted = parsed(GetSessionRequest, request)
-        state, token = await self._source.session(wanted.session_id), wanted.page_token or "0"
-        if not (token.isascii() and token.isdigit() and len(token) < 10):
-            raise Malformed("page_token is not one that this collector gave")
-        if state is None:
-            return Accepted(), GetSessionResponse()
-        page = GetSessionResponse(found=True, closed=state.closed, traces=state.traces)
-        begin, most = int(token), min(wanted.page_size, _PAGE) if wanted.page_size > 0 else _PAGE
-        size = 0
-        for body in state.results[begin : begin + most]:
-            size += len(body)
-            if size > _PAGE_BYTES and page.result_json:
-                break
-            page.result_json.append(body.decode())
-        end = begin + len(page.result_json)
-        if end < len(state.results):
-            page.next_page_token = str(end)
-        return Accepted(), page
 
 
 def _matches(wanted: WatchResultsRequest, body: bytes) -> bool:

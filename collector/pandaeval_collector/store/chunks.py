@@ -241,19 +241,23 @@ def count_traces(connection: sqlite3.Connection) -> int:
     return int(connection.execute(f"SELECT ({held}) + (SELECT count(*) FROM kept)").fetchone()[0])  # noqa: S608
 
 
-def stored_traces(connection: sqlite3.Connection) -> Iterator[StoredTrace]:
+def stored_traces(connection: sqlite3.Connection, beginning: str = "") -> Iterator[StoredTrace]:
     """Yields the traces with stored spans, earliest first as far as that is known, as the store is at the first
-    read."""
+    read. ``beginning``: of the id of those that are wanted, in hex."""
     connection.execute("BEGIN")
     try:
         for no, trace_id in connection.execute(
             "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) ORDER BY kept.no"
         ):
-            (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-            yield _read(trace_id, unpacked, data)
+            if trace_id.hex().startswith(beginning):
+                (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+                yield _read(trace_id, unpacked, data)
         for (trace_id,) in connection.execute("SELECT trace_id FROM chunks GROUP BY trace_id ORDER BY min(start_ns)"):
-            rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
-            yield _read(trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall())
+            if trace_id.hex().startswith(beginning):
+                rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
+                yield _read(
+                    trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall()
+                )
     finally:
         connection.rollback()
 

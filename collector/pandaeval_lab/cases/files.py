@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
-from pandaeval_collector.base.untrusted.yaml_text import WORDS, BadTextError, Place, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
 from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Interaction, OutputFormat, Recorded, Suite
@@ -179,12 +179,10 @@ def read_json(text: str) -> tuple[Any, dict[Place, int]]:
         raise BadTextError((error.lineno, f"is not valid JSON: {error.msg}")) from error
     except (ValueError, RecursionError) as error:
         raise BadTextError((None, f"is not valid JSON: {error}")) from error
-    try:
-        return held, read_yaml(text.expandtabs(2))[1]
-    except BadTextError as error:
-        if isinstance(error.__cause__, Exception):  # JSON that is no YAML, such as halves of characters: no lines then
-            return held, {}
-        raise
+    found = parse(text.expandtabs(2))
+    if twice := [fault for fault in found.faults if fault.text.startswith(TWICE)]:
+        raise BadTextError(*((spot and spot.line, f"{dotted(place)} {said}") for place, said, spot in twice))
+    return held, {} if found.faults else found.lines  # JSON that is no YAML, such as halves of characters: no lines
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -196,8 +194,7 @@ def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], in
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
     told = []
     for line, place, text in sorted(found, key=lambda each: each[0] or 0):
-        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-        told.append(f"{path}{f':{line}' if line else ''}: {field}: {text}")
+        told.append(f"{path}{f':{line}' if line else ''}: {dotted(place)}: {text}")
     return "\n".join(told)
 
 

@@ -20,7 +20,7 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._hand import config_option, declared
 from pandaeval_collector.cli._output import console, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, over_http
 from pandaeval_collector.config import Config, masked
@@ -39,9 +39,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 
 _WORK = "Work in this data directory instead, such as that of a collector that is stopped."
 _WorkedOn = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_WORK)]
-_Configured = Annotated[
-    Path | None, typer.Option("--config", help="With --store: configuration file (YAML), else variables alone.")
-]
+_Configured = Annotated[Path | None, config_option("With --store: configuration file (YAML), else variables alone.")]
 
 
 @dataclass(frozen=True, slots=True)

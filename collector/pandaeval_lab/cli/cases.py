@@ -14,6 +14,7 @@ import yaml
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._hand import config_option, output_option
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
@@ -47,7 +48,7 @@ def schema() -> None:
 @cases.command("check")
 def check(
     files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
-    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
     modules = resolve_config(config).config.metrics.modules
@@ -73,7 +74,7 @@ def promote(
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
     ] = 0.7,
     format_: given.Format = "table",
-    output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
+    output: Annotated[Path | None, output_option("Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     if (output is None) != (cases is None):
@@ -109,8 +110,8 @@ def from_trace(
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the run.")] = None,
     description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
-    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
     *,
     api: ApiClient,
 ) -> None:
@@ -135,11 +136,11 @@ def from_failure(
     group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
     results: Annotated[
-        Path | None, typer.Option(help="With --file: what evaluate --format json said of these files.")
+        Path | None, typer.Option(metavar="FILE", help="With --file: what evaluate --format json said of these files.")
     ] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
+    output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (redact).")] = None,
     *,
     api: ApiClient,
 ) -> None:

@@ -34,6 +34,7 @@ from pandaeval_collector.cli._config import (
     start_problems,
     unwritable,
 )
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -60,7 +61,7 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Check each row of a large store too, as `pandaeval store verify` does.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     store: StoreFolder = None,
 ) -> None:
     """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if

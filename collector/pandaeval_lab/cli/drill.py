@@ -17,6 +17,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._hand import config_option, output_option
 from pandaeval_collector.cli._output import console, many, progress, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
@@ -65,14 +66,12 @@ def drill(
         Path | None,
         typer.Option(help="JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     format_: Annotated[
         Literal["table", "json", "junit"],
         typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI."),
     ] = "table",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
-    ] = None,
+    output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Plant known faults into runs that look good, and tell how many of them the metrics notice.
 

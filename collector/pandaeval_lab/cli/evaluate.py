@@ -21,7 +21,7 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._hand import config_option, declared, output_option
 from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -69,7 +69,7 @@ class EvaluateOptions:
             "'tempo://HOST:3200?service=NAME'."
         ),
     ]
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -103,7 +103,7 @@ class EvaluateOptions:
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
     ] = "table"
-    output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None
+    output: Annotated[Path | None, output_option("Write results to this file instead of standard output.")] = None
     workers: Annotated[
         int | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.cli._config import resolve_config
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_lab.cli._ci import write_gate
 from pandaeval_lab.cli._gates import Against, outcome, tell
 from pandaeval_lab.cli._writing import output_file
@@ -19,7 +20,7 @@ gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when on
 @gate.command("compare")
 def compare(
     file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
-    baseline: Annotated[Path, typer.Option(help="Results of the baseline, as JSON lines.")],
+    baseline: Annotated[Path, typer.Option(metavar="FILE", help="Results of the baseline, as JSON lines.")],
     metric: Annotated[
         str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")
     ] = None,
@@ -32,7 +33,7 @@ def compare(
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict to this file as JUnit XML.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML), for gates.*.")] = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.config import closest
 
 _PROGRAMS = Path(__file__).parent / "_programs"
@@ -15,7 +16,7 @@ _PROGRAMS = Path(__file__).parent / "_programs"
 
 def init(
     framework: Annotated[str | None, typer.Argument(help="Name of a framework; without it they are listed.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the program to this file, which must be new.")] = None,
+    output: Annotated[Path | None, output_option("Write the program to this file, which must be new.")] = None,
 ) -> None:
     """Print one complete program for a framework: an agent with a tool, with the variables that capture content."""
     known = programs()

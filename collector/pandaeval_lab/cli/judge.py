@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -42,7 +43,7 @@ def check(
     model: Annotated[
         str | None, typer.Option(help="The model, as litellm spells it; without it that of judge.model.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
     repeat: Annotated[int, typer.Option(min=2, max=50, help="How often each known run is judged.")] = 3,
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
     format_: given.Format = "table",
@@ -142,7 +143,7 @@ def align(
         int, typer.Option(min=0, help="Copies of each fault by which the drill tells that it is no worse.")
     ] = 1,
     model: Annotated[str | None, typer.Option(help="The judge's model; if not given, that of judge.model.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML): how the judge is reached.")] = None,
     format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = "table",
     undo: Annotated[bool, typer.Option("--undo", help="Take back the guideline that was adopted last.")] = False,
 ) -> None:

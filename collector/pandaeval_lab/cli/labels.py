@@ -14,7 +14,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreFolder, opened_store
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
@@ -25,7 +26,6 @@ from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels.files import read_labels, row_of, save, written
 from pandaeval_otel.wire.labels import HumanLabel
 
-_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 _RATES = Listing(
     (
         "metric",
@@ -57,7 +57,7 @@ def import_(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
     ] = False,
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
@@ -105,10 +105,8 @@ def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
     metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
-    out: Annotated[
-        Path | None, typer.Option("--output", "--out", help="CSV (or .jsonl) to be filled in and imported.")
-    ] = None,
-    config: _Config = None,
+    out: Annotated[Path | None, output_option("CSV (or .jsonl) to be filled in and imported.", "--out")] = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
@@ -130,11 +128,9 @@ def next_(
 
 @labels.command("export")
 def export(
-    out: Annotated[
-        Path | None, typer.Option("--output", "--out", help="CSV, or .jsonl; if not given, CSV to standard output.")
-    ] = None,
+    out: Annotated[Path | None, output_option("CSV, or .jsonl; else CSV to standard output.", "--out")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
-    config: _Config = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Write all verdicts as import reads them."""
@@ -153,7 +149,7 @@ def export(
 
 
 @labels.command("rates")
-def rates(format_: given.Format = "table", config: _Config = None, store: StoreFolder = None) -> None:
+def rates(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
         _print_rates(connection, format_)
@@ -168,7 +164,7 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
         for (unit,) in connection.execute(query, group):
-            looks[unit] = f"pandaeval spans {unit} | pandaeval inspect -"
+            looks[unit] = f"pandaeval store export --trace {unit} -o - | pandaeval inspect -"
     rows = [
         (run.unit, run.session or NONE, run.agent or NONE, looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -59,9 +60,7 @@ def learn(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
     ] = "table",
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
-    ] = None,
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
 ) -> None:
     """Fit a problem score on labels of your own runs: session.problem, and trace.problem for runs without a session.
 

@@ -13,6 +13,7 @@ from pandaeval_collector.analysis.embedding import Bands, load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import console, print_json
 from pandaeval_collector.scoring.metric import Metric
@@ -22,7 +23,7 @@ from pandaeval_lab.cli._names import config_with_trials, names_of
 
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
     format_: given.Format = "table",
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""

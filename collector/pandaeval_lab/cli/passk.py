@@ -10,6 +10,7 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_line
@@ -46,7 +47,7 @@ def passk(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table is for people, json one result a line.")
     ] = "table",
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
     ks = numbers(k)

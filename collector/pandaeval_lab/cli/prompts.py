@@ -14,6 +14,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import printable
+from pandaeval_collector.cli._hand import config_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs import same_cause
 from pandaeval_collector.judge.desk import Judge
@@ -42,7 +43,7 @@ def prompts(
             "which group failures; without it all."
         ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+    config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
     trace: Annotated[
         str | None, typer.Option(help="Fill the prompts with the first agent trace of this file, or with its session.")
     ] = None,

@@ -19,7 +19,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._config import StoreFolder, given
+from pandaeval_collector.cli._config import StoreConfig, StoreFolder, given
+from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -45,12 +46,8 @@ def report(
         str | None, typer.Option(metavar="TIME", help="Only traces that started so long ago or later: 2h, 7d.")
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here; else a terminal gets pandaeval-report.html.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Configuration file (YAML): says where the store is.")
-    ] = None,
+    output: Annotated[Path | None, output_option("Write here; else a terminal gets pandaeval-report.html.")] = None,
+    config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
     """Write what a collector has scored as an HTML report, from its data directory.

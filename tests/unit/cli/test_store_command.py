@@ -115,6 +115,19 @@ class TestStore:
         assert sorted(len(each.data) for each in read) == sorted(map(len, held))
         assert len(read) == 8
 
+    def test_exports_one_trace(self, folder: Path, tmp_path: Path) -> None:
+        with open_database(folder / "pandaeval.db") as database:
+            database.isolation_level = None
+            trace = next(stored_traces(database))
+        file = tmp_path / "out.pb"
+        export = ("store", "export", "--store", str(folder), "--form", "pb", "--output", str(file), "--trace")
+        assert run(*export, trace.trace_id.hex()).exit_code == 0
+        read = [each for each in Input(str(file)).requests() if isinstance(each, Request)]
+        assert [(each.logs, each.data) for each in read] == trace.parts
+        missing = run(*export, "order-17")
+        assert missing.exit_code == 2
+        assert "no spans of a trace order-17" in missing.output
+
     def test_exports_no_part_of_a_damaged_trace(self, folder: Path, tmp_path: Path) -> None:
         change(folder, DAMAGE["chunks"])
         file = tmp_path / "out.pb"

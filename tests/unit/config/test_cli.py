@@ -174,11 +174,10 @@ def test_show_prints_what_is_in_force(run: Run, tmp_path: Path, monkeypatch: pyt
     assert json.loads(out) == shown
 
 
-def test_schema_example_and_page_are_printed_whole(run: Run) -> None:
+def test_schema_and_example_are_printed_whole(run: Run) -> None:
     schema = json.loads(run("config", "schema")[0])
     assert schema["properties"]["close"]["$ref"] == "#/$defs/Close"
     assert run("config", "schema", "--example")[0] == (_ROOT / "collector/config.example.yaml").read_text("utf-8")
-    assert run("config", "schema", "--page")[0] == (_ROOT / "docs/configuration.md").read_text("utf-8")
 
 
 def test_help_and_version(run: Run) -> None:
@@ -219,7 +218,7 @@ def test_only_packages_of_ours_are_put_down_to_an_extra() -> None:
     assert hint(ImportError("cannot import name")) is None
 
 
-@pytest.mark.parametrize("arguments", ["config schema --page", "metrics"])  # written plainly, and by a console
+@pytest.mark.parametrize("arguments", ["config schema --example", "metrics"])  # written plainly, and by a console
 def test_a_reader_that_stops_early_is_no_error(arguments: str) -> None:
     command = f'"{sys.executable}" -c "$MAIN" {arguments}; echo "code $?" >&2'
     environ = {**os.environ, "MAIN": _MAIN, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "collector")])}

@@ -10,16 +10,17 @@ import yaml
 
 from pandaeval_collector.config import Config, docs, load
 from pandaeval_collector.config._tree import keys, variable
+from support.config_page import reference_page
 
 _ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
     ("path", "made"),
-    [("collector/config.example.yaml", docs.example_yaml), ("docs/configuration.md", docs.reference_page)],
+    [("collector/config.example.yaml", docs.example_yaml), ("docs/configuration.md", reference_page)],
 )
 def test_the_committed_file_is_up_to_date(path: str, made: object) -> None:
-    """Otherwise: `pandaeval config schema --example` or `--page`, written to the file."""
+    """Otherwise: `pandaeval config schema --example`, or `python -m support.config_page`."""
     assert callable(made)
     assert (_ROOT / path).read_text(encoding="utf-8") == made()
 
@@ -37,7 +38,7 @@ def test_the_example_is_the_defaults(tmp_path: Path) -> None:
 
 
 def test_every_key_is_explained_in_example_and_page() -> None:
-    example, page = docs.example_yaml(), docs.reference_page()
+    example, page = docs.example_yaml(), reference_page()
     for key in keys().values():
         assert len(key.meaning) > 10, key.path
         assert f"{key.path[-1]}:" in example
@@ -59,7 +60,7 @@ def test_the_schema_knows_what_people_write() -> None:
 
 
 def test_the_page_reads_as_the_keys_do() -> None:
-    page = docs.reference_page()
+    page = reference_page()
     assert "| `quiet` | `10s` | duration |" in page
     assert "| `policy` | `rescore` | `rescore`, `count` |" in page
     assert "| `cert` | required | text |" in page

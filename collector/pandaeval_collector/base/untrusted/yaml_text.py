@@ -1,14 +1,16 @@
-"""Files that people write in YAML: what they hold, and on which line each value stands.
+"""Files that people write in YAML: what they hold, where each value stands, and everything that is wrong with them.
 
-YAML is read with the words of JSON: no dates, no ``yes`` for true, no ``12:30`` for 750, which nobody means in a label
-or in the arguments of a call.
+YAML is read with the words of JSON: no dates, no ``12:30`` for 750, no ``010`` for 8, which nobody means in a label, in
+the arguments of a call or in a configuration.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -25,6 +27,12 @@ WORDS = tuple(
     )
 )
 """The unquoted words that are no texts: tag, pattern, first characters."""
+TWICE = "is given twice"
+_MOST = 1_000_000
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = frozenset(f"{_TAG}{kind}" for kind in ("str", "bool", "int", "float", "null"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
 
 
 class BadTextError(Exception):
@@ -35,59 +43,193 @@ class BadTextError(Exception):
         self.faults = faults
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads YAML with the words of :data:`WORDS` alone."""
+class Spot(NamedTuple):
+    """A position in a text; both count from 1."""
+
+    line: int
+    column: int
 
 
-_Loader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in WORDS:
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+class Fault(NamedTuple):
+    """What is wrong with the value at a place, and where that stands, if it is known."""
+
+    place: Place
+    text: str
+    spot: Spot | None
+
+
+@dataclass(slots=True)
+class YamlText:
+    """What a text holds. ``value``: ``None`` for an empty text, and where nothing could be read. ``values_at``,
+    ``keys_at``: where values stand, and the keys before them. ``unread``: the places that are ``None`` because of a
+    fault."""
+
+    value: Any = None
+    values_at: dict[Place, Spot] = field(default_factory=dict)
+    keys_at: dict[Place, Spot] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    unread: set[Place] = field(default_factory=set)
+
+    @property
+    def lines(self) -> dict[Place, int]:
+        """The line of everything: that of its key, where it has one."""
+        return {place: spot.line for place, spot in (self.values_at | self.keys_at).items()}
+
+
+def dotted(place: Iterable[str | int]) -> str:
+    """Writes ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
 
 
 def read_yaml(text: str) -> tuple[Any, dict[Place, int]]:
     """Returns the one document of a text, ``None`` for an empty one, and the line of everything in it. Raises
-    :class:`BadTextError`, also for a key that is given twice and for a value that holds itself."""
+    :class:`BadTextError` with all faults."""
+    found = parse(text)
+    if found.faults:
+        told = ((spot and spot.line, f"{dotted(place)} {said}".lstrip()) for place, said, spot in found.faults)
+        raise BadTextError(*told)
+    return found.value, found.lines
+
+
+def parse(text: str, most: float = _MOST, deepest: float = math.inf, any_keys: bool = True) -> YamlText:
+    """Reads a text; notes what is wrong with it, and reads the rest all the same. Tags, objects and anchors that refer
+    to themselves are refused: only what JSON knows gets through. ``most``: values and keys, as written and as they are
+    once aliases and merges are written out; ``deepest``: levels; ``any_keys``: keys may be numbers, too."""
+    found = YamlText()
     try:
         loader = _Loader(text)
+        loader.most, loader.deepest = most, deepest
         node = loader.get_single_node()
-        lines: dict[Place, int] = {}
-        if node is None:
-            return None, lines
-        if faults := [*_walk(node, (), lines, set(), set())]:
-            raise BadTextError(*faults)
-        return loader.construct_document(node), lines
+        if node is not None and (large := _too_large(node, most)) is not None:
+            told = f"stands for more than {most} values through its aliases; write out the few that are meant"
+            found.faults.append(Fault((), told, _spot(large.start_mark)))
+        elif node is not None:
+            found.value = _Building(loader, found, any_keys).value(node, ())
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark or error.context_mark
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        raise BadTextError((at.line + 1 if at is not None else None, f"is not valid YAML: {said}")) from error
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        mark = error.problem_mark or error.context_mark
+        found.faults.append(Fault((), f"is not valid YAML: {reason}", _spot(mark) if mark else None))
     except yaml.YAMLError as error:
-        raise BadTextError((None, f"is not valid YAML: {str(error).splitlines()[0]}")) from error
-    except (ValueError, RecursionError) as error:
-        raise BadTextError((None, f"is not valid YAML: {error}")) from error
+        found.faults.append(Fault((), f"is not valid YAML: {str(error).splitlines()[0]}", None))
+    except RecursionError:
+        found.faults.append(Fault((), "is nested too deeply", None))
+    return found
 
 
-def _walk(
-    node: yaml.Node, place: Place, lines: dict[Place, int], done: set[int], above: set[int]
-) -> Iterator[tuple[int, str]]:
-    """Notes the line of everything; yields faults: keys that are given twice, and nodes that hold themselves."""
-    lines[place] = line = node.start_mark.line + 1
-    if id(node) in above:
-        yield line, "holds itself; write it out, without an alias (*)"
-    if id(node) in done or id(node) in above:
-        return
-    above.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        known: set[str] = set()
+class _Loader(yaml.SafeLoader):
+    """Reads YAML with the words of :data:`WORDS` alone, and no further than to where a text turns out to be too much: a
+    few lines of YAML can stand for gigabytes."""
+
+    most = deepest = math.inf
+    _depth = _nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Composes a node as PyYAML does, and counts it."""
+        self._nodes += 1
+        self._depth += 1
+        if self._depth > self.deepest or self._nodes > self.most:
+            mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            levels = f"it is nested more than {self.deepest} levels deep"
+            many = f"it has more than {self.most} values and keys up to here; is it the right file?"
+            raise yaml.MarkedYAMLError(problem=levels if self._depth > self.deepest else many, problem_mark=mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in WORDS:
+    _Loader.add_implicit_resolver(f"{_TAG}{_tag}", _pattern, _first)
+
+
+def _spot(mark: yaml.Mark) -> Spot:
+    return Spot(mark.line + 1, mark.column + 1)
+
+
+def _too_large(root: yaml.Node, most: float) -> yaml.Node | None:
+    """Finds the innermost node that aliases and merges make larger than ``most``, if there is one. Time and memory grow
+    with what is written, not with what it stands for."""
+    sizes: dict[int, int] = {}
+
+    def weigh(node: yaml.Node) -> yaml.Node | None:
+        if id(node) in sizes:
+            return None
+        sizes[id(node)] = 1  # what refers to itself ends here, and is refused elsewhere
+        children = list(node.value) if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.MappingNode):
+            children = [part for pair in node.value for part in pair]
+        for child in children:
+            if (found := weigh(child)) is not None:
+                return found
+        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+        return node if sizes[id(node)] > most else None
+
+    return weigh(root)
+
+
+class _Building:
+    """Makes plain values of nodes, and notes where they stand and what is wrong with them."""
+
+    def __init__(self, loader: _Loader, found: YamlText, any_keys: bool) -> None:
+        self._loader, self._found, self._any_keys = loader, found, any_keys
+        self._open: set[int] = set()
+        self._flat: set[int] = set()
+
+    def value(self, node: yaml.Node, place: Place) -> Any:
+        self._found.values_at[place] = _spot(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, place)
+        if node.tag not in (f"{_TAG}map", f"{_TAG}seq"):
+            return self._leave_out(node, place, f"the tag {node.tag} is not allowed")
+        if id(node) in self._open:
+            return self._leave_out(node, place, "refers to itself")
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, place)
+            return [self.value(item, (*place, i)) for i, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Any, Any]:
+        if id(node) not in self._flat:
+            self._flat.add(id(node))
+            first: dict[str, int] = {}
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in first:
+                        self._refuse(key, (*place, key.value), f"{TWICE}; the first is in line {first[key.value]}")
+                    first.setdefault(key.value, key.start_mark.line + 1)
+            self._loader.flatten_mapping(node)
+        values: dict[Any, Any] = {}
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in known and key.value != "<<":
-                yield key.start_mark.line + 1, f"{key.value} is given twice; keep one"
-            known.add(key.value)
-            yield from _walk(value, (*place, key.value), lines, done, above)
-            lines[*place, key.value] = key.start_mark.line + 1
-    elif isinstance(node, yaml.SequenceNode):
-        for at, item in enumerate(node.value):
-            yield from _walk(item, (*place, at), lines, done, above)
-    above.discard(id(node))
-    done.add(id(node))
+            is_scalar = isinstance(key, yaml.ScalarNode)
+            if is_scalar and _SURROGATE.search(key.value):
+                self._refuse(key, place, f"a key {_HALF}")
+            elif is_scalar and (key.tag == f"{_TAG}str" or (self._any_keys and key.tag in _SCALARS)):
+                self._found.keys_at[*place, key.value] = _spot(key.start_mark)
+                values[self._loader.construct_object(key)] = self.value(value, (*place, key.value))
+            else:
+                name = key.value if is_scalar else "a list or map"
+                self._refuse(key, place, f"{name} is not a key; put it in quotes if it is meant as one")
+        return values
+
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Any:
+        if _SURROGATE.search(node.value):
+            return self._leave_out(node, place, _HALF)
+        if node.tag not in _SCALARS:
+            return self._leave_out(node, place, f"the tag {node.tag} is not allowed")
+        try:
+            return self._loader.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            return self._leave_out(node, place, f"cannot be read: {error}")
+
+    def _refuse(self, node: yaml.Node, place: Place, text: str) -> None:
+        self._found.faults.append(Fault(place, text, _spot(node.start_mark)))
+
+    def _leave_out(self, node: yaml.Node, place: Place, text: str) -> None:
+        self._refuse(node, place, text)
+        self._found.unread.add(place)
