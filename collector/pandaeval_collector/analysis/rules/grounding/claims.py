@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import leaves
+from pandaeval_collector.analysis.rules.grounding.before import as_raw
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
 from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
@@ -35,8 +35,10 @@ _CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
 _EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
-_NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
-"""Options of a command, escapes and names of files."""
+_NO_NAME = lazily(
+    r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])|^[\s#>*-]*\0[.)]?$"
+)
+"""Options of a command, escapes, names of files and numbers of a list's items."""
 _PROPOSED = lazily(
     r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?"
     r"|(?:you|we) could)\b"
@@ -53,7 +55,6 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
 _TERMS = (
     r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold)s?\b"
@@ -111,11 +112,6 @@ class Claim:
     def of_case(self) -> bool:
         """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
-
-    @property
-    def is_priced(self) -> bool:
-        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
-        return self.value.kind == "amount" and self.reads(_PRICE)
 
     @property
     def of_the_rules(self) -> bool:
@@ -223,8 +219,8 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    results = leaves(call.result) if call.has_result and not failed(call) else ()
-                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
+                    took = call.has_result and not failed(call)
+                    accepted = took and str(value.keys[0]) in squeezed(fold(as_raw(call.result)))
                     yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
 
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
 from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, SIZES_WITH, Content, Group, Known, is_small
@@ -24,7 +24,7 @@ SPAN_OF_TIME = re.compile(
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
-"""Amounts of an answer of which those in a row, and any two, may be added."""
+"""Amounts of an answer that are compared with others, and of which any two may be added."""
 _TIMES = frozenset(map(float, range(2, 10)))
 """Counts that an answer need not write down: 2 × $174."""
 _MOST_TIMES = 400
@@ -100,8 +100,6 @@ class Follows:
                 return True
             if value.kind != "amount":
                 continue
-            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)):
-                return True
             counts = self._counts | self._numbers(claim.sentence)
             wholes = [number / count for count in counts if count > 1 and is_small(count)]
             wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
@@ -214,13 +212,6 @@ class Follows:
         times = set().union(*(content.times for content in self._had.by(at)))
         self._left -= len(times)
         return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
-
-
-def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
-    """Yields the sums of two and more numbers in a row, also where each stands in a line with up to three others."""
-    for step in range(1, 5):
-        for first in range(len(numbers)):
-            yield from islice(accumulate(numbers[first::step]), 1, None)
 
 
 def _apart(times: set[float], others: set[float], lengths: set[float]) -> bool:
