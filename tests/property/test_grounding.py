@@ -99,7 +99,7 @@ def test_what_is_found_stands_there(text: str) -> None:
 )
 def test_any_json_is_read(value: Any) -> None:
     content = reading.Content(value)
-    assert content.numbers == sorted(content.units)
+    assert all(isinstance(number, float) for number, _ in content.numbers)
 
 
 HOSTILE = {

@@ -35,10 +35,8 @@ _CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|`[^`\n]*`|data:image/[^\s)\"'>]*")
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
 _EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
-_NO_NAME = lazily(
-    r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])|^[\s#>*-]*\0[.)]?$"
-)
-"""Options of a command, escapes, names of files and numbers of a list's items."""
+_NO_NAME = lazily(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]\0|[\\/]\0|\0\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
+"""Options of a command, escapes and names of files."""
 _PROPOSED = lazily(
     r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?"
     r"|(?:you|we) could)\b"
@@ -171,6 +169,8 @@ def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
+    if value.kind == "number" and text[value.end : value.end + 1] in (".", ")") and value.text.isdigit():
+        return not text[line : value.start].strip(" \t#>*-")  # the number of a list's item
     if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
         return True
     if _EXAMPLE.search(text[max(line, value.start - 24) : value.start]) is not None:

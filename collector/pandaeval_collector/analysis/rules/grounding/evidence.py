@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from pandaeval_collector.analysis.rules.grounding.before import Whose, as_raw, held, parsed, shown
 from pandaeval_collector.analysis.rules.grounding.values import Value, currency, fold, scan, squeezed
@@ -73,7 +73,7 @@ class Group:
 
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
-    ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``forms``: which kinds of values it has; ``numbers``: of every kind, each with a unit, ``""`` if none is named;
     ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which two belong together;
     ``owners``: by what a value says, the objects that have it, each by number, the path of keys there, and the texts of
     the object, which may be names."""
@@ -81,7 +81,7 @@ class Content:
     def __init__(self, value: Any) -> None:
         self.keys: set[str] = set()
         self.forms: set[str] = set()
-        self.units: dict[float, set[str]] = {}
+        self.numbers: set[tuple[float, str]] = set()
         self.days: set[float] = set()
         self.times: set[float] = set()
         self.durations: set[float] = set()
@@ -92,7 +92,6 @@ class Content:
         self._texts: list[str] = []
         self._any(value, "", _DEPTH)
         self.text = "\n".join(self._texts)
-        self.numbers = sorted(self.units)
         self.steps = 1 + sum(len(group.worth) for group in self.groups)
 
     @cached_property
@@ -103,10 +102,10 @@ class Content:
     @property
     def size(self) -> int:
         """About how many values it holds."""
-        return 8 + len(self.keys) + len(self.units) + 2 * len(self.groups) + len(self.text) // 100
+        return 8 + len(self.keys) + len(self.numbers) + 2 * len(self.groups) + len(self.text) // 100
 
     def _number(self, number: float, unit: str = "") -> None:
-        self.units.setdefault(number, set()).add(unit)
+        self.numbers.add((number, unit))
 
     def _take(self, value: Value) -> None:
         self.forms.add(form(value))
@@ -281,6 +280,9 @@ class Source:
         return _kept.read(self.raw)
 
 
+Which = Literal["keys", "numbers", "days", "times", "durations"]
+
+
 class Known:
     """All that the agent had. ``own``: what it said itself in earlier answers. ``cut``: not all was read."""
 
@@ -302,6 +304,8 @@ class Known:
             if chars <= MOST_CHARS:
                 self.sources.append(Source(who, at, raw))
         self.cut = chars > MOST_CHARS
+        self._since: dict[str, dict[Any, int]] = {}
+        self._numbers: list[tuple[float, str]] = []
         self._text = "\n".join([source.raw for source in self.sources])
         self._ends = [*accumulate(len(source.raw) + 1 for source in self.sources)]
 
@@ -323,29 +327,41 @@ class Known:
         return any(self.sources[bisect_right(self._ends, place)].at <= at for place in places)
 
     def by(self, at: int, *whose: Whose) -> Iterator[Content]:
-        """Yields what the agent had by a time, if given only of some, the newest first: what is found there saves
-        reading the rest."""
+        """Yields what the agent had by a time, if given only of some, the newest first."""
         return (
             source.content
             for source in reversed(self.sources)
             if source.at <= at and (not whose or source.who in whose)
         )
 
+    def since(self, what: Which) -> dict[Any, int]:
+        """Returns all values of a sort, each with the time from which on the agent had it."""
+        known = self._since.get(what)
+        if known is None:
+            known = self._since[what] = {}
+            for source in reversed(self.sources):
+                known.update(dict.fromkeys(getattr(source.content, what), source.at))
+        return known
+
+    def had(self, what: Which, at: int) -> set[float]:
+        """Returns the days, times or durations that the agent had by a time."""
+        return {value for value, since in self.since(what).items() if since <= at}
+
     def near(self, number: float, tolerance: float, at: int, unit: str = "", money: bool = False) -> bool:
         """Returns whether a number within ``tolerance`` was there, in the same unit or one that is not named; for
         ``money``, in no unit of anything else."""
-        for content in self.by(at):
-            numbers = content.numbers
-            place = bisect_left(numbers, number - tolerance)
-            while place < len(numbers) and numbers[place] <= number + tolerance:
-                if any(_fits(unit, each, money) for each in content.units[numbers[place]]):
-                    return True
-                place += 1
+        since = self.since("numbers")
+        numbers = self._numbers = self._numbers or sorted(since)
+        place = bisect_left(numbers, (number - tolerance, ""))
+        while place < len(numbers) and numbers[place][0] <= number + tolerance:
+            if since[numbers[place]] <= at and _fits(unit, numbers[place][1], money):
+                return True
+            place += 1
         return False
 
     def has_key(self, key: str, at: int) -> bool:
         """Returns whether an identifier or address was there, in any spelling."""
-        if any(key in content.keys for content in self.by(at)):
+        if self.since("keys").get(key, at + 1) <= at:
             return True
         if len(key) < 5 or (key.isdigit() and len(key) < 9):
             return False

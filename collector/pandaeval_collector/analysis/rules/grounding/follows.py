@@ -73,7 +73,7 @@ class Follows:
                 return self._timed(claim)
             case "duration":
                 length = value.number
-                if any(length in content.durations or length in content.times for content in self._had.by(at)):
+                if length in self._had.had("durations", at) | self._had.had("times", at):
                     return True  # 9 h may be a time, too
                 return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
         return self._rounded(value, at) or (value.kind == "number" and self._by_the_way(claim))
@@ -118,7 +118,7 @@ class Follows:
     @cached_property
     def _counts(self) -> set[float]:
         """The numbers that users said, also in words."""
-        return {number for content in self._of_users() for number in content.units}
+        return {number for content in self._of_users() for number, _ in content.numbers}
 
     def _of_users(self) -> list[Content]:
         return [source.content for source in self._had.sources if source.who == "user"]
@@ -157,22 +157,19 @@ class Follows:
             return True
         if value.number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
             return False
-        return any(value.number * 60 % _DAY in content.times for content in self._had.by(at))
+        return value.number * 60 % _DAY in self._had.had("times", at)
 
     def _dated(self, claim: Claim) -> bool:
         """Returns whether a day is known, with or without its year, or by its number in a known month; or lies as many
         days as the user said from a known one, between two that the user named, about the run, or is the next day of
         its name (Sunday) after a known one."""
         wanted = {day for day in claim.value.keys if isinstance(day, float)}
-        if any(wanted & content.days for content in self._had.by(claim.at)):
-            return True
-        had = list(self._had.by(claim.at))
-        days = set().union(*(content.days for content in had))
+        days, numbers = self._had.had("days", claim.at), self._had.since("numbers")
         of_any_year, months = {day % 10000 for day in days}, {day % 10000 // 100 for day in days}
         for day in wanted:
-            if day % 10000 in days or (day < 10000 and day in of_any_year):
+            if day in days or day % 10000 in days or (day < 10000 and day in of_any_year):
                 return True
-            if day % 10000 // 100 in months and any(ORDINAL in content.units.get(day % 100, ()) for content in had):
+            if day % 10000 // 100 in months and numbers.get((day % 100, ORDINAL), claim.at + 1) <= claim.at:
                 return True
         today = self._today.toordinal()
         years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
@@ -197,19 +194,18 @@ class Follows:
         """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or may be one in
         another time zone, where some zone is named."""
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
-        if any(wanted & content.times for content in self._had.by(claim.at)):
+        if wanted & self._had.had("times", claim.at):
             return True
-        had = list(self._had.by(claim.at))
-        if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
+        if any(self._had.near(each // 60 * 100 + each % 60, 0.0, claim.at) for each in wanted if each >= 60):
             return True
-        lengths = set().union(*(content.durations for content in had))
+        lengths = self._had.had("durations", claim.at)
         if _ZONE.search(claim.sentence) is not None:
             lengths |= _ZONES_APART
         return _apart(wanted, self._times(claim.at), lengths)
 
     def _times(self, at: int) -> set[float]:
         """Returns the known times, unless there are too many to compare."""
-        times = set().union(*(content.times for content in self._had.by(at)))
+        times = self._had.had("times", at)
         self._left -= len(times)
         return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
 

@@ -302,7 +302,7 @@ def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
         opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
         spans = (span for content in had.by(at, "result") for span in content.spans)
         other = next((last for first, last in spans if first.keys[0] in opens and last.keys[0] not in closes), None)
-        if other is not None and not any(closes & content.times for content in had.by(at)):
+        if other is not None and not closes & had.had("times", at):
             yield Value("time", match[3], match.start(3), tuple(closes)), f"results have {other.text} there"
 
 
