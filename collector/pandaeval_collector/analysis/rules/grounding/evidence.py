@@ -73,14 +73,15 @@ class Group:
 
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
-    ``forms``: which kinds of values it has; ``numbers``: of every kind, each with a unit, ``""`` if none is named;
-    ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which two belong together;
-    ``owners``: by what a value says, the objects that have it, each by number, the path of keys there, and the texts of
-    the object, which may be names."""
+    ``forms``: which kinds of values it has, and ``things`` what they say; ``numbers``: of every kind, each with a unit,
+    ``""`` if none is named; ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which
+    two belong together; ``owners``: by what a value says, the objects that have it, each by number, the path of keys
+    there, and the texts of the object, which may be names."""
 
     def __init__(self, value: Any) -> None:
         self.keys: set[str] = set()
         self.forms: set[str] = set()
+        self.things: set[float | str] = set()
         self.numbers: set[tuple[float, str]] = set()
         self.days: set[float] = set()
         self.times: set[float] = set()
@@ -109,6 +110,7 @@ class Content:
 
     def _take(self, value: Value) -> None:
         self.forms.add(form(value))
+        self.things.add(value.thing)
         for key in value.keys:
             if isinstance(key, str):
                 self.keys.add(key)

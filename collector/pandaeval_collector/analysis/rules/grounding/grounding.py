@@ -207,21 +207,19 @@ def _sort_out(
     follows: Follows,
     found: Grounding,
 ) -> None:
-    """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before, and
-    a small multiple of an open price; made up is what claims to be of this case, or where the agent had values of this
-    kind, identifiers of this form: then it reports one of them."""
+    """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before; made
+    up is what claims to be of this case, or where the agent had values of this kind, identifiers of this form: then it
+    reports one of them."""
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
-    multiples: set[float] = set()
     for claim in left:
         value = claim.value
         if missing is not None or (unsure and claim.accepted) or value.sign in said:
             found.hidden = missing or BEFORE
             found.open.append(claim)
-        elif untold and (claim.of_the_rules or (value.kind == "amount" and round(value.number, 2) in multiples)):
+        elif untold and claim.of_the_rules:
             found.hidden = found.hidden or "the agent's instructions were not captured"
-            multiples.update(round(value.number * times, 2) for times in range(1, 10))
             found.open.append(claim)
         else:
             whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
@@ -268,26 +266,11 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
 def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
     """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
     the answer names what was used, too: it may well explain why."""
-    same = [(other, reason) for other, reason in used if other.kind == value.kind]
-    alike = [(other, reason) for other, reason in same if value.kind == "date" or _masked(other) == _masked(value)]
-    mine = _things(value)
-    if not alike or any(mine & _things(other) for other, _ in same):
+    alike = {other.thing: reason for other, reason in used if form(other) == form(value)}
+    if not alike or value.thing in alike or any(claim.value.thing in alike for claim in stated):
         return None
-    answered = {thing for claim in stated for thing in _things(claim.value)}
-    if any(answered & _things(other) for other, _ in alike):
-        return None
-    contents = [(source.who, source.content) for source in had.sources]
-    whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
-    return alike[0][1] if "user" in whose and "result" not in whose else None
-
-
-def _masked(value: Value) -> str:
-    return re.sub(r"\d", "9", str(value.keys[0]))
-
-
-def _things(value: Value) -> set[float | str]:
-    """Returns what a value may stand for; of days without the year."""
-    return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
+    whose = {source.who for source in had.sources if value.thing in source.content.things}
+    return next(iter(alike.values())) if "user" in whose and "result" not in whose else None
 
 
 def _stem(word: str) -> str:
