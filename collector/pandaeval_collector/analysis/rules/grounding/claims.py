@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import leaves
+from pandaeval_collector.analysis.rules.grounding.before import as_raw
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
 from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
@@ -53,7 +53,6 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
 _TERMS = (
     r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold)s?\b"
@@ -113,11 +112,6 @@ class Claim:
         return _CASE.search(self.sentence) is not None
 
     @property
-    def is_priced(self) -> bool:
-        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
-        return self.value.kind == "amount" and self.reads(_PRICE)
-
-    @property
     def of_the_rules(self) -> bool:
         """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
         today's date."""
@@ -175,6 +169,8 @@ def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
+    if value.kind == "number" and text[value.end : value.end + 1] in (".", ")") and value.text.isdigit():
+        return not text[line : value.start].strip(" \t#>*-")  # the number of a list's item
     if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
         return True
     if _EXAMPLE.search(text[max(line, value.start - 24) : value.start]) is not None:
@@ -223,8 +219,8 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    results = leaves(call.result) if call.has_result and not failed(call) else ()
-                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
+                    took = call.has_result and not failed(call)
+                    accepted = took and str(value.keys[0]) in squeezed(fold(as_raw(call.result)))
                     yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
 
 

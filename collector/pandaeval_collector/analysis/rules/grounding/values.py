@@ -46,6 +46,11 @@ class Value:
         return self.kind, self.keys[0]
 
     @property
+    def thing(self) -> float | str:
+        """What it says, of a day without the year."""
+        return f"day {self.number % 10000}" if self.kind == "date" else self.keys[0]
+
+    @property
     def number(self) -> float:
         """The likeliest reading as a number; 0 for an identifier or address."""
         return self.keys[0] if self.keys and isinstance(self.keys[0], float) else 0.0
@@ -291,7 +296,6 @@ _IDIOM = lazily(
 odds; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
-_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
@@ -318,14 +322,12 @@ def _scan(text: str) -> Sequence[Value]:
     done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
-        done = _end_of_mark(text, done, at)
-        if done <= at:
-            match = _match(text, done, at)
-            value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
-            if value is not None:
-                found.append(value)
-            run = match or _DIGITS.match(text, at)
-            done = max(run.end(), at + 1) if run is not None else at + 1
+        match = _match(text, done, at)
+        value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
+        if value is not None:
+            found.append(value)
+        run = match or _DIGITS.match(text, at)
+        done = max(run.end(), at + 1) if run is not None else at + 1
         digit = _FIRST_DIGIT.search(text, done)
     return sorted(found, key=lambda value: value.start)
 
@@ -333,14 +335,6 @@ def _scan(text: str) -> Sequence[Value]:
 _SHORT = 1_000
 """Most characters of a text whose reading is kept."""
 _short = lru_cache(maxsize=1024)(_scan)
-
-
-def _end_of_mark(text: str, done: int, at: int) -> int:
-    """Returns where the number of a list's item ends, which is no value; ``done`` for another number."""
-    mark = _LIST_MARK.match(text, at)
-    if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
-        return done
-    return done if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
