@@ -240,7 +240,7 @@ def parsed(text: str) -> Any:
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
         return None
     try:
-        found = json.loads(stripped)
-    except (ValueError, RecursionError):
+        found = orjson.loads(stripped)
+    except ValueError:
         return None
     return found if isinstance(found, dict | list | str) and found != text else None

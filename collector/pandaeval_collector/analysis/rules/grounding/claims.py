@@ -81,8 +81,7 @@ however it is stated (was charged, I have issued)."""
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
     agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
-    ``reports``: the sentence reports something. ``accepted``: a tool took the identifier and repeats it in its result,
-    so it exists and somebody told the agent."""
+    ``call``: the one whose argument it is."""
 
     value: Value
     at: int
@@ -91,8 +90,7 @@ class Claim:
     sentence: str
     begin: int = 0
     key: str = ""
-    reports: bool = True
-    accepted: bool = False
+    call: ToolCall | None = None
 
     @property
     def around(self) -> str:
@@ -105,6 +103,22 @@ class Claim:
     def before(self) -> str:
         """The sentence up to the value."""
         return self.sentence[: max(0, self.value.start - self.begin)]
+
+    @property
+    def reports(self) -> bool:
+        """Whether the sentence reports something: it is no proposal, and holds for more than about or in general."""
+        if self.key:
+            return True
+        if _ABOUT.search(self.before[-16:]) is not None or _GENERAL.search(self.sentence) is not None:
+            return False
+        return self.value.kind == "identifier" or _PROPOSED.search(self.before) is None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a tool took the identifier and repeats it in its result: it exists, and somebody told the agent."""
+        if self.call is None or not self.call.has_result or failed(self.call):
+            return False
+        return str(self.value.keys[0]) in squeezed(fold(as_raw(self.call.result)))
 
     @property
     def of_case(self) -> bool:
@@ -156,12 +170,6 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         if not _is_no_claim(claim):
-            before = claim.before
-            claim.reports = (
-                _ABOUT.search(before[-16:]) is None
-                and _GENERAL.search(claim.sentence) is None
-                and (value.kind == "identifier" or _PROPOSED.search(before) is None)
-            )
             yield claim
 
 
@@ -219,9 +227,7 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    took = call.has_result and not failed(call)
-                    accepted = took and str(value.keys[0]) in squeezed(fold(as_raw(call.result)))
-                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, call)
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

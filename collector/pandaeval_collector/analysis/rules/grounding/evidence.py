@@ -73,27 +73,40 @@ class Group:
 
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
-    ``forms``: which kinds of values it has, and ``things`` what they say; ``numbers``: of every kind, each with a unit,
-    ``""`` if none is named; ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which
-    two belong together; ``owners``: by what a value says, the objects that have it, each by number, the path of keys
-    there, and the texts of the object, which may be names."""
+    ``forms``: which kinds of values it has; ``numbers``: of every kind, each with a unit, ``""`` if none is named;
+    ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which two belong together."""
 
     def __init__(self, value: Any) -> None:
         self.keys: set[str] = set()
         self.forms: set[str] = set()
-        self.things: set[float | str] = set()
         self.numbers: set[tuple[float, str]] = set()
         self.days: set[float] = set()
         self.times: set[float] = set()
         self.durations: set[float] = set()
         self.groups: list[Group] = []
         self.spans: list[tuple[Value, Value]] = []
-        self.owners: dict[float | str, list[tuple[int, str, set[str]]]] = {}
-        self._objects = 0
+        self._objects: list[tuple[int, dict[Any, Any], list[tuple[str, Value]]]] = []
         self._texts: list[str] = []
         self._any(value, "", _DEPTH)
         self.text = "\n".join(self._texts)
         self.steps = 1 + sum(len(group.worth) for group in self.groups)
+
+    @cached_property
+    def things(self) -> set[float | str]:
+        """What its identifiers, addresses and days say."""
+        return {*self.keys, *(f"day {day % 10000}" for day in self.days)}
+
+    @cached_property
+    def owners(self) -> dict[float | str, list[tuple[int, str, set[str]]]]:
+        """By what a value says, the objects that have it, each by number, the path of keys there, and the texts of the
+        object, which may be names."""
+        owners: dict[float | str, list[tuple[int, str, set[str]]]] = {}
+        for number, (begin, value, own) in enumerate(self._objects):
+            texts = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60]
+            names = {fold(text).casefold() for text in texts}
+            for path, each in dict(own).items():
+                owners.setdefault(each.thing, []).append((number, path[begin:], names))
+        return owners
 
     @cached_property
     def squeezed(self) -> str:
@@ -110,7 +123,6 @@ class Content:
 
     def _take(self, value: Value) -> None:
         self.forms.add(form(value))
-        self.things.add(value.thing)
         for key in value.keys:
             if isinstance(key, str):
                 self.keys.add(key)
@@ -184,12 +196,8 @@ class Content:
         for name, item in value.items():
             self._text(str(name), "")
             own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
-        self._objects += 1
-        if self._objects <= _MOST_OBJECTS:
-            begin = len(key) + 1 if key else 0
-            names = {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
-            for path, each in dict(own[: 2 * _LARGEST_GROUP]).items():
-                self.owners.setdefault(each.thing, []).append((self._objects, path[begin:], names))
+        if len(self._objects) < _MOST_OBJECTS:
+            self._objects.append((len(key) + 1 if key else 0, value, own[: 2 * _LARGEST_GROUP]))
         self._group(own)
         return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
 

@@ -131,7 +131,7 @@ class Follows:
             yield from content.groups
 
     def _rounded(self, value: Value, at: int) -> bool:
-        """Returns whether a known number rounds, or is cut, to this one, as it is, in cents or in another unit."""
+        """Returns whether a known number rounds, or is cut, to this one, as it is or in another unit."""
         money = value.kind == "amount"
         for number in value.keys:
             if not isinstance(number, float):
@@ -140,8 +140,6 @@ class Follows:
             if self._had.near(number, half + _CLOSE, at, value.unit, money):
                 return True
             if self._had.near(number + half, max(half - _CLOSE, 0.0), at, value.unit, money):
-                return True
-            if money and number != int(number) and self._had.near(number * 100, half * 100, at, value.unit, money):
                 return True
             for unit, size in (sizes := SIZES_WITH.get(value.unit, {})).items():
                 factor = sizes[value.unit] / size
@@ -238,12 +236,6 @@ def _by_one_step(
         if kind == "percentage" and any(
             _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
-        ):
-            return True
-        if (
-            kind == "amount"
-            and len(worth) <= 8
-            and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
         ):
             return True
     for count in counts:

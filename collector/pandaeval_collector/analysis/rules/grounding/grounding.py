@@ -258,7 +258,7 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             if counted and int(match[1]) not in {*numbers, sum(numbers)}:
                 others.append((Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]))
         for value, reason in others:
-            claim = Claim(value, at, span_id, text, text, 0)
+            claim = Claim(value, at, span_id, text, text)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
 
