@@ -103,7 +103,7 @@ def export(
         typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP."),
     ] = "jsonl",
     trace: Annotated[
-        str, typer.Option(metavar="ID", help="Of this trace alone; the first digits of its id will do.")
+        str, typer.Option(metavar="ID", help="Of this trace alone, or of all whose ids begin with these digits.")
     ] = "",
     config: StoreConfig = None,
     store: StoreFolder = None,
@@ -112,6 +112,8 @@ def export(
 
     A trace with damage is left out and named; exit code 1 then.
     """
+    if trace.lower().strip("0123456789abcdef") or len(trace) > 32:
+        raise UserError(f"--trace {trace}: the id of a trace has 32 hex digits, of which the first few are enough")
     traces = requests = 0
     bad: list[StoredTrace] = []
     with _read(config, store) as (connection, _), progress(console(stderr=True), "exporting") as told:

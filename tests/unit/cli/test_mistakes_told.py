@@ -58,7 +58,7 @@ MISTAKES = {
     "jobs retry": "name the jobs to retry, or give --all",
     "report --since soon": "--since soon: is not a duration; write 10s, 15m or 24h",
     "report --store empty": NO_STORE,
-    "spans order-17 --store empty": "the id of a trace has 32 hex digits, of which the first few are",
+    "store export -o - --trace order-17": "the id of a trace has 32 hex digits, of which the first few are",
     "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",
     "labels next --store empty": NO_STORE,
     "passk nowhere.jsonl": RESULTS,

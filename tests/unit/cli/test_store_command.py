@@ -124,9 +124,9 @@ class TestStore:
         assert run(*export, trace.trace_id.hex()).exit_code == 0
         read = [each for each in Input(str(file)).requests() if isinstance(each, Request)]
         assert [(each.logs, each.data) for each in read] == trace.parts
-        missing = run(*export, "order-17")
+        missing = run(*export, "f" * 32)
         assert missing.exit_code == 2
-        assert "no spans of a trace order-17" in missing.output
+        assert "no spans of a trace ffff" in missing.output
 
     def test_exports_no_part_of_a_damaged_trace(self, folder: Path, tmp_path: Path) -> None:
         change(folder, DAMAGE["chunks"])
