@@ -19,6 +19,12 @@ _SURROGATES = re.compile(
 )
 
 
+MAX_DEPTH = 64
+"""Most containers that a value nests: later readers recurse. Protobuf reads at most 100 nested messages, and a value in
+an attribute takes three messages for four JSON levels."""
+_CONTAINERS = frozenset({dict, list, tuple})
+
+
 def loads(text: str) -> Any:
     """Returns the value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
     try:
@@ -34,6 +40,23 @@ def _thorough(text: str) -> Any:
 def without_half_pairs(text: str) -> str:
     """Returns JSON text with U+FFFD in place of each half of a surrogate pair: an emoji that was cut in two."""
     return _SURROGATES.sub(lambda match: "\\ufffd" if len(match[0]) == 6 else match[0], text) if "\\u" in text else text
+
+
+def too_deep(value: Any) -> bool:
+    """Returns whether ``value`` nests containers deeper than :data:`MAX_DEPTH`."""
+    if type(value) not in _CONTAINERS:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []  # loops, as a comprehension would set up a frame for every level
+        for container in level:
+            for item in container.values() if type(container) is dict else container:
+                if type(item) is not str and type(item) in _CONTAINERS:
+                    inner.append(item)  # noqa: PERF401
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _whole(digits: str) -> int | float | str:

@@ -13,13 +13,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pandaeval_otel.base._json import loads
+from pandaeval_otel.base._json import MAX_DEPTH, loads, too_deep
 
 MAX_JSON = 8 << 20
 """Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
 """Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
-MAX_DEPTH = 64
 _SHORT = 2 * MAX_DEPTH
 """Characters within which nothing nests deeper than :data:`MAX_DEPTH`, since each bracket needs its pair."""
 MAX_ENCODINGS = 3
@@ -104,26 +103,6 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in value]
     return value if value is None or isinstance(value, (str, bool, int, float)) else repr(value)
-
-
-def too_deep(value: Any) -> bool:
-    """Returns whether ``value`` nests containers deeper than :data:`MAX_DEPTH`, the most that later readers recurse."""
-    if type(value) not in _CONTAINERS:
-        return False
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []  # loops, as a comprehension would set up a frame for every level
-        for container in level:
-            for item in container.values() if type(container) is dict else container:
-                if type(item) is not str and type(item) in _CONTAINERS:
-                    inner.append(item)  # noqa: PERF401
-        if not inner:
-            return False
-        level = inner
-    return True
-
-
-_CONTAINERS = frozenset({dict, list, tuple})
 
 
 def hidden(value: Any) -> bool:

@@ -8,7 +8,7 @@ on as a fragment: its parent lives in another process, it was open at a fork, or
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ from pandaeval_otel._proto import trace_service_pb2 as proto
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.processor._scope import NOTHING, ContextIds
-from pandaeval_otel.processor.encoding import HeldSpan, logs_to_bytes, matters, merged, needed, spans_to_bytes
+from pandaeval_otel.processor.encoding import logs_to_bytes, merged, spans_to_bytes
 from pandaeval_otel.processor.settings import Settings
-from pandaeval_otel.processor.telemetry import DROPPED, ENDED, SKIPPED
+from pandaeval_otel.processor.telemetry import DROPPED, ENDED
 from pandaeval_otel.wire.fragments import Item
 
 MAX_TRACES = 10_000
@@ -63,7 +63,6 @@ class _Trace:
     touched_at: float
     open: set[int] = field(default_factory=set)
     spans: list[bytes] = field(default_factory=list)
-    rows: list[HeldSpan] = field(default_factory=list)
     logs: list[bytes] = field(default_factory=list)
     span_count: int = 0
     log_count: int = 0
@@ -78,8 +77,7 @@ class Collecting:
     ``inherited``: traces that were open when this process was forked; their roots belong to the parent."""
 
     def __init__(self, settings: Settings, count: Callable[..., None], inherited: Iterable[int] = ()) -> None:
-        self._redact, self._agents_only = settings.redact, settings.keep == "agents"
-        self._held_limit, self._count = settings.held_bytes, count
+        self._redact, self._held_limit, self._count = settings.redact, settings.held_bytes, count
         self._inherited = frozenset(inherited)
         self._rules = CloseRules(max_bytes=min(_PART_BYTES, settings.held_bytes // 2))
         self._assembler = TraceAssembler(self._rules)
@@ -187,7 +185,7 @@ class Collecting:
             above = parent.span_id.to_bytes(8, "big") if parent is not None else b""
             items.append(Item(span_id, above, parent is not None and parent.is_remote))
         try:
-            size = self._encode(trace, spans, items, records)
+            size = self._encode(trace, spans, records)
         except Exception:  # noqa: BLE001 - the user's redactor, or values that cannot be encoded: then nothing is sent
             self.drop(trace_id, "encode_failed" if self._redact is None else "redact_failed")
             return
@@ -203,16 +201,11 @@ class Collecting:
         if not trace.open:
             self._assembler.close(_bytes(trace_id))
 
-    def _encode(self, trace: _Trace, spans: list[ReadableSpan], items: Sequence[Item], records: list[Any]) -> int:
+    def _encode(self, trace: _Trace, spans: list[ReadableSpan], records: list[Any]) -> int:
         """Encodes at once, as bytes can be counted and keep no object of the application alive. Returns their
         number."""
         size = 0
-        if self._agents_only:
-            for span, item in zip(spans, items, strict=True):
-                data = spans_to_bytes([span], self._redact)
-                trace.rows.append(HeldSpan(item.id, item.parent, matters(span), data))
-                size += len(data)
-        elif spans:
+        if spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))
             size = len(trace.spans[-1])
         if records:
@@ -240,22 +233,14 @@ class Collecting:
         if whole or capped:
             reason = proto.CLOSE_REASON_LIMIT if capped else proto.CLOSE_REASON_ROOT_ENDED
         part = Part(_bytes(trace_id), reason, fragment=not whole, scope=trace.scope)
-        chunks, part.span_count, part.log_count = trace.spans, trace.span_count, trace.log_count
-        if self._agents_only:
-            rows = needed(trace.rows)
-            chunks = [row.data for row in rows]
-            if trace.span_count > len(rows):
-                self._count("spans", SKIPPED, trace.span_count - len(rows))
-            part.span_count = len(rows)
-            if not (rows or trace.logs):
-                self._count("traces", SKIPPED, 1)
-        part.spans = merged(chunks) if chunks else b""
+        part.span_count, part.log_count = trace.span_count, trace.log_count
+        part.spans = merged(trace.spans) if trace.spans else b""
         part.logs = merged(trace.logs) if trace.logs else b""
         if finished:
             part.session_end = trace.session_end
             del self._traces[trace_id]
         else:
-            trace.spans, trace.rows, trace.logs = [], [], []
+            trace.spans, trace.logs = [], []
             trace.span_count = trace.log_count = trace.size = 0
         return part
 

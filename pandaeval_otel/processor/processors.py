@@ -32,7 +32,6 @@ class Handover:
         client_certificate: str | None = None,
         client_key: str | None = None,
         compression: Literal["auto", "gzip", "none"] | None = None,
-        keep: Literal["all", "agents"] | None = None,
         redact: Redact | None = None,
         queue_size: int | None = None,
         held_bytes: int | None = None,

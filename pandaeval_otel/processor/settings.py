@@ -42,8 +42,6 @@ class Settings:
     """PEM file with its private key."""
     compression: Literal["auto", "gzip", "none"] = "auto"
     """``auto``: gzip, except to this machine, where compression costs more than it saves."""
-    keep: Literal["all", "agents"] = "all"
-    """``agents``: traces without any agent's work are skipped, and so are leaves that no dialect reads."""
     redact: Redact | None = None
     queue_size: int = 8192
     """Span starts, span ends and log records between application and worker."""
@@ -63,9 +61,8 @@ class Settings:
         for name in ("queue_size", "held_bytes", "buffer_bytes", "timeout", "shutdown_timeout", "interval"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
-        for name, choices in (("compression", ("auto", "gzip", "none")), ("keep", ("all", "agents"))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        if self.compression not in ("auto", "gzip", "none"):
+            raise ValueError(f"compression must be one of auto, gzip, none, not {self.compression!r}")
         if not self.target:
             raise ValueError(f"endpoint must name a host and a port, not {self.endpoint!r}")
         for name in ("certificate", "client_certificate", "client_key"):
@@ -171,7 +168,6 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "client_certificate": ("PANDAEVAL_CLIENT_CERTIFICATE", str),
     "client_key": ("PANDAEVAL_CLIENT_KEY", str),
     "compression": ("PANDAEVAL_COMPRESSION", str.lower),
-    "keep": ("PANDAEVAL_KEEP", str.lower),
     "redact": ("PANDAEVAL_REDACTOR", _named),
     "queue_size": ("PANDAEVAL_QUEUE_SIZE", int),
     "held_bytes": ("PANDAEVAL_HELD_BYTES", int),

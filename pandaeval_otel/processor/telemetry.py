@@ -1,8 +1,8 @@
 """The processors' own metrics: a protocol, and an implementation that makes OpenTelemetry metrics.
 
 Every span that ends while a processor listens counts once as ``ended``, and later once as ``acknowledged`` (the
-collector stored it), ``rejected`` (the collector will not take it), ``skipped`` (not wanted, see ``keep``) or
-``dropped``. Until then it is held or buffered: at rest ``ended`` is the sum of the others. Log records likewise.
+collector stored it), ``rejected`` (the collector will not take it) or ``dropped``. Until then it is held or buffered:
+at rest ``ended`` is the sum of the others. Log records likewise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
 
-ENDED, ACKNOWLEDGED, REJECTED, SKIPPED, DROPPED = "ended", "acknowledged", "rejected", "skipped", "dropped"
+ENDED, ACKNOWLEDGED, REJECTED, DROPPED = "ended", "acknowledged", "rejected", "dropped"
 QUEUE, HELD, BUFFERED = "queue", "held", "buffered"
 
 _ENABLED = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"

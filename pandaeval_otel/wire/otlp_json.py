@@ -8,16 +8,16 @@ name. ``google.protobuf.json_format`` cannot be used: it expects base64 ids, and
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson  # the collector's: no application reads OTLP/JSON
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_otel.base._json import without_half_pairs
+from pandaeval_otel.base._json import MAX_DEPTH, too_deep, without_half_pairs
 
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
@@ -199,10 +199,6 @@ def record(message: Any) -> Reader:
 
 __all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
 
-MAX_DEPTH = 64
-"""Most nested objects and arrays in one document. Protobuf reads at most 100 nested messages, and a value in an
-attribute takes three messages for four JSON levels."""
-
 
 def decode_json(body: bytes | str) -> Any:
     """Returns the JSON document in ``body``; half a surrogate pair becomes U+FFFD. Raises :class:`BadOtlp` if it is
@@ -213,29 +209,21 @@ def decode_json(body: bytes | str) -> Any:
         raise BadOtlp(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise BadOtlp(f"not JSON: {error}") from None
-    level = [document] if isinstance(document, dict | list) else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if type(parent) is dict else parent)
-            if type(child) is dict or type(child) is list
-        ]
-        if not level:
-            return document
-    raise BadOtlp(f"nested deeper than {MAX_DEPTH} levels")
+    if too_deep(document):
+        raise BadOtlp(f"nested deeper than {MAX_DEPTH} levels")
+    return document
 
 
 def _document(body: bytes | str) -> Any:
     """Reads a document; a value with half a surrogate pair, which orjson and protobuf refuse, costs no other."""
     try:
-        return _loads(body)
+        return orjson.loads(body)
     except ValueError:
         text = body if isinstance(body, str) else body.decode()
         repaired = without_half_pairs(text)
         if repaired == text:
             raise
-    return _loads(repaired)
+    return orjson.loads(repaired)
 
 
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
@@ -247,23 +235,6 @@ def traces_from_json(document: Any) -> ExportTraceServiceRequest:
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
     """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
     return ExportLogsServiceRequest(**_LOGS(document))
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
-
-
-def _slowly(body: bytes | str) -> Any:
-    text = body if isinstance(body, str) else body.decode()
-    return json.loads(without_half_pairs(text), parse_constant=_no_constant)
-
-
-try:
-    import orjson
-
-    _loads: Callable[[bytes | str], Any] = orjson.loads
-except ImportError:  # an application need not have it
-    _loads = _slowly
 
 
 _U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)

@@ -76,19 +76,3 @@ def test_without_a_provider_it_says_so(tmp_path: Path) -> None:
         check=True,
     )
     assert "opentelemetry-distro" in done.stderr
-
-
-_FAILING = """
-import logging
-from opentelemetry import trace
-logger = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
-for attempt in range(3):
-    logger.warning("Transient error while exporting %s to %s, attempt %s", "traces", "localhost:4317", attempt)
-"""
-
-
-def test_failures_of_an_exporter_that_nobody_asked_for_are_one_sentence(tmp_path: Path) -> None:
-    with FakeCollector() as collector:
-        done = run(tmp_path, _FAILING, PANDAEVAL_ENDPOINT=collector.endpoint)
-    (line,) = (line for line in done.stderr.splitlines() if "localhost:4317" in line)
-    assert "OTEL_TRACES_EXPORTER=none" in line

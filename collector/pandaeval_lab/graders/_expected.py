@@ -1,16 +1,51 @@
-"""What graders of tools say alike."""
+"""Declares graders, and what those of tools say alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from pandaeval_collector.base.score import Assumed, Score
+from pandaeval_collector.base.score import Assumed, Finding, Score, Why
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.arguments import differing, matched, tool_parts
 from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall
 from pandaeval_lab.cases.trial import Trial, TrialContext
 from pandaeval_otel.model import ToolCall
+
+
+def trial_metric(
+    evaluate: Callable[[Trial, TrialContext], Finding | None],
+    *,
+    needs: str,
+    layer: str,
+    threshold: float = 1.0,
+    version: str = "1",
+    unscored: tuple[Why, ...] = (),
+    ask: Callable[[Trial, Judge], Awaitable[Finding | None]] | None = None,
+    rubric: Rubric[Any] | None = None,
+) -> Metric[Trial, TrialContext]:
+    """Declares the metric of a grader's file, which has the file's name and asks the first line of its docstring. With
+    ``ask`` and its ``rubric``, a judge is asked."""
+    module = sys.modules[evaluate.__module__]
+    return Metric(
+        level="trial",
+        name=module.__name__.rpartition(".")[2],
+        kind="code" if ask is None else "llm",
+        version=version,
+        threshold=threshold,
+        question=(module.__doc__ or "").partition("\n")[0],
+        needs=needs,
+        evaluate=evaluate,
+        ask=ask,
+        rubrics=() if rubric is None else (rubric,),
+        unscored=unscored,
+        layer=layer,
+    )
 
 
 # The four parts of tool correctness put together, and between what the whole lies where one of them is not known.

@@ -20,8 +20,8 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext, interactions
+from pandaeval_lab.graders._expected import trial_metric
 
 
 class AnswerVerdict(Verdict):
@@ -97,17 +97,12 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
     return Score(math.fsum(scores) / len(scores), " | ".join(reasons), {"answers": scores})
 
 
-METRIC = Metric(
-    level="trial",
-    name="answer_correctness",
-    kind="llm",
-    version="1",
-    threshold=0.7,
-    question="Does the answer say what the case expects?",
-    needs="an answer, and a case with expected_answer; a judge",
-    evaluate=_before_asking,
+METRIC = trial_metric(
+    _before_asking,
     ask=_ask,
-    rubrics=(RUBRIC,),
+    rubric=RUBRIC,
+    threshold=0.7,
+    needs="an answer, and a case with expected_answer; a judge",
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     layer="outcome",
 )

@@ -18,10 +18,9 @@ from typing import Any
 
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.model import Interaction
 from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext, interactions
-from pandaeval_lab.graders._expected import Weighed, weighed
+from pandaeval_lab.graders._expected import Weighed, trial_metric, weighed
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -101,15 +100,6 @@ def _reached(least: float, most: float, threshold: float) -> bool | None:
     return False if most < threshold - TOLERANCE else None
 
 
-METRIC = Metric(
-    level="trial",
-    name="conversation_correctness",
-    kind="code",
-    version="2",
-    threshold=1.0,
-    question="Are all interactions of the conversation correct?",
-    needs="a case with interactions",
-    evaluate=_evaluate,
-    unscored=(Why.INSUFFICIENT_EVIDENCE,),
-    layer="outcome",
+METRIC = trial_metric(
+    _evaluate, version="2", needs="a case with interactions", unscored=(Why.INSUFFICIENT_EVIDENCE,), layer="outcome"
 )

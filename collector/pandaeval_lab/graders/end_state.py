@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from reprlib import Repr
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.states import differences
 from pandaeval_lab.cases.trial import END_STATE, Trial, TrialContext, function
+from pandaeval_lab.graders._expected import trial_metric
 
 _SHORT = Repr()
 """How a value is told, whoever stated it and however large or deep it is."""
@@ -42,15 +42,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(0.0, "; ".join(told), {"differences": wrong})
 
 
-METRIC = Metric(
-    level="trial",
-    name="end_state",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Is the end state the expected one?",
-    needs="a recorded end state, and a case that expects one",
-    evaluate=_evaluate,
-    unscored=(Why.NO_CONTENT,),
-    layer="outcome",
+METRIC = trial_metric(
+    _evaluate, needs="a recorded end state, and a case that expects one", unscored=(Why.NO_CONTENT,), layer="outcome"
 )

@@ -10,9 +10,9 @@ Source: Agent Evaluation Framework, *Code-based graders*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.states import exit_code_of
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -26,15 +26,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(float(actual == expected), f"expected {expected}, is {actual}", told)
 
 
-METRIC = Metric(
-    level="trial",
-    name="exit_code",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Did the run leave with the expected exit code?",
-    needs="a recorded exit code, and a case with exit_code",
-    evaluate=_evaluate,
-    unscored=(Why.NO_CONTENT,),
-    layer="outcome",
+METRIC = trial_metric(
+    _evaluate, needs="a recorded exit code, and a case with exit_code", unscored=(Why.NO_CONTENT,), layer="outcome"
 )

@@ -12,9 +12,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import names
+from pandaeval_lab.graders._expected import names, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -29,14 +28,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(0.0, f"called: {names(called)}", {"called": called}, span_ids=spans)
 
 
-METRIC = Metric(
-    level="trial",
-    name="forbidden_tools",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Were the forbidden tools left alone?",
-    needs="a case with forbidden_tools",
-    evaluate=_evaluate,
-    layer="outcome",
-)
+METRIC = trial_metric(_evaluate, needs="a case with forbidden_tools", layer="outcome")

@@ -10,9 +10,9 @@ Source: Agent Evaluation Framework, *Code-based graders*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.states import faults
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -28,15 +28,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(float(not wrong), "; ".join(wrong[:5]) or "the answer has the expected form", {"faults": wrong})
 
 
-METRIC = Metric(
-    level="trial",
-    name="output_format",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Has the answer the expected form?",
-    needs="an answer, and a case with output_format",
-    evaluate=_evaluate,
-    unscored=(Why.NO_CONTENT,),
-    layer="outcome",
+METRIC = trial_metric(
+    _evaluate, needs="an answer, and a case with output_format", unscored=(Why.NO_CONTENT,), layer="outcome"
 )

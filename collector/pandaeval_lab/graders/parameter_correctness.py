@@ -17,12 +17,11 @@ import math
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.arguments import differing, given, matched, semantic
 from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, trial_metric
 from pandaeval_otel.model import ToolCall
 
 
@@ -88,15 +87,11 @@ def _reason(known: list[dict[str, Any]]) -> str:
     return f"{', '.join(told)}; {len(wrong)} of {len(known)} expected calls are not right"
 
 
-METRIC = Metric(
-    level="trial",
-    name="parameter_correctness",
-    kind="code",
+METRIC = trial_metric(
+    _evaluate,
     version="3",
     threshold=0.5,
-    question="Do the arguments of the expected calls fit their schema, and are they the expected ones?",
     needs=COUNTED,
-    evaluate=_evaluate,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     layer="action",
 )

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.tools import plan_order
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.states import planned_tools
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import names
+from pandaeval_lab.graders._expected import names, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -29,14 +28,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(plan_order(called, plan), reason, {"plan": plan, "actual": called})
 
 
-METRIC = Metric(
-    level="trial",
-    name="plan_adherence",
-    kind="code",
-    version="1",
-    threshold=0.5,
-    question="Did the agent do what it had planned?",
-    needs="a declared plan that names tools",
-    evaluate=_evaluate,
-    layer="reasoning",
-)
+METRIC = trial_metric(_evaluate, threshold=0.5, needs="a declared plan that names tools", layer="reasoning")

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.tools import common_order, plan_order
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.states import planned_tools
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -33,14 +32,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(plan_order(actual, expected), compared(trial, actual), metadata)
 
 
-METRIC = Metric(
-    level="trial",
-    name="plan_quality",
-    kind="code",
-    version="1",
-    threshold=0.5,
-    question="Does the plan hold the expected tools in the expected order?",
-    needs=COUNTED,
-    evaluate=_evaluate,
-    layer="reasoning",
-)
+METRIC = trial_metric(_evaluate, threshold=0.5, needs=COUNTED, layer="reasoning")

@@ -14,9 +14,8 @@ from itertools import pairwise
 
 from pandaeval_collector.analysis.stats.tools import common_order
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import names
+from pandaeval_lab.graders._expected import names, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -41,14 +40,4 @@ def _fault(required: tuple[str, ...], called: list[str]) -> str:
     return ""
 
 
-METRIC = Metric(
-    level="trial",
-    name="required_order",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Were the required tools called, in the required order?",
-    needs="a case with required_order",
-    evaluate=_evaluate,
-    layer="outcome",
-)
+METRIC = trial_metric(_evaluate, needs="a case with required_order", layer="outcome")

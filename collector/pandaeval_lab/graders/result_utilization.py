@@ -15,8 +15,8 @@ from pydantic import Field
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 class Utilization(Verdict):
@@ -62,17 +62,12 @@ async def _ask(trial: Trial, judge: Judge) -> Finding | None:
     return Score(verdict.score, verdict.reason)
 
 
-METRIC = Metric(
-    level="trial",
-    name="result_utilization",
-    kind="llm",
-    version="1",
-    threshold=0.5,
-    question="Does the answer use what the tools gave back?",
-    needs="results of calls, and a case with results_must_be_used; a judge",
-    evaluate=_before_asking,
+METRIC = trial_metric(
+    _before_asking,
     ask=_ask,
-    rubrics=(RUBRIC,),
+    rubric=RUBRIC,
+    threshold=0.5,
+    needs="results of calls, and a case with results_must_be_used; a judge",
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     layer="action",
 )

@@ -11,9 +11,9 @@ Source: ours.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace.response import response
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -26,15 +26,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(found.value, found.reason, {"ending": ending}, failed=ending is not None, span_ids=found.span_ids)
 
 
-METRIC = Metric(
-    level="trial",
-    name="run_ended",
-    kind="code",
-    version="1",
-    threshold=0.5,
-    question="Did the trial end with an answer, or by declaring its end?",
-    needs="a run that ended",
-    evaluate=_evaluate,
-    unscored=(Why.NO_CONTENT,),
-    layer="outcome",
-)
+METRIC = trial_metric(_evaluate, threshold=0.5, needs="a run that ended", unscored=(Why.NO_CONTENT,), layer="outcome")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.tools import step_efficiency
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -26,15 +26,10 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(value, f"{actual} calls, {minimum} suffice", {"minimum_steps": minimum, "actual_steps": actual})
 
 
-METRIC = Metric(
-    level="trial",
-    name="step_efficiency_ratio",
-    kind="code",
-    version="1",
+METRIC = trial_metric(
+    _evaluate,
     threshold=0.5,
-    question="How many calls did it take, compared with the fewest?",
     needs="calls, and a case with minimum_steps or expected calls",
-    evaluate=_evaluate,
     unscored=(Why.INSUFFICIENT_EVIDENCE,),
     layer="outcome",
 )

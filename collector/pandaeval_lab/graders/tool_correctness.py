@@ -21,9 +21,8 @@ from __future__ import annotations
 
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, arguments_missing, compared, weighed, wrong_arguments
+from pandaeval_lab.graders._expected import COUNTED, arguments_missing, compared, trial_metric, weighed, wrong_arguments
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -49,16 +48,6 @@ def _reason(trial: Trial) -> str:
     return f"{wrong}; {names}" if wrong else names
 
 
-METRIC = Metric(
-    level="trial",
-    name="tool_correctness",
-    kind="code",
-    version="3",
-    threshold=1.0,
-    question="Were the expected tools called, with the expected arguments, in the expected order, and were their "
-    "results used?",
-    needs=COUNTED,
-    evaluate=_evaluate,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-    layer="action",
+METRIC = trial_metric(
+    _evaluate, version="3", needs=COUNTED, unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE), layer="action"
 )

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.tools import tool_routing_accuracy
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared
+from pandaeval_lab.graders._expected import COUNTED, NOTHING_EXPECTED, compared, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -27,14 +26,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(tool_routing_accuracy(trial.called, expected), compared(trial, trial.called), metadata)
 
 
-METRIC = Metric(
-    level="trial",
-    name="tool_routing_accuracy",
-    kind="code",
-    version="1",
-    threshold=0.5,
-    question="Was each call made to the tool that is expected at its place?",
-    needs=COUNTED,
-    evaluate=_evaluate,
-    layer="action",
-)
+METRIC = trial_metric(_evaluate, threshold=0.5, needs=COUNTED, layer="action")

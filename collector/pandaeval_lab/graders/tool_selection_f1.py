@@ -13,9 +13,8 @@ from collections import Counter
 
 from pandaeval_collector.analysis.stats.tools import tool_selection_f1
 from pandaeval_collector.base.score import Assumed, Finding, Score
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, compared
+from pandaeval_lab.graders._expected import COUNTED, compared, trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -29,14 +28,4 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(tool_selection_f1(called, expected), compared(trial, called), metadata)
 
 
-METRIC = Metric(
-    level="trial",
-    name="tool_selection_f1",
-    kind="code",
-    version="1",
-    threshold=0.5,
-    question="Were the expected tools called, as often as expected, and no others?",
-    needs=COUNTED,
-    evaluate=_evaluate,
-    layer="action",
-)
+METRIC = trial_metric(_evaluate, threshold=0.5, needs=COUNTED, layer="action")

@@ -13,8 +13,8 @@ Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, 
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.metric import Metric
 from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.graders._expected import trial_metric
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -38,15 +38,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(1.0, f"passed: {', '.join(each.name for each in declared)}", metadata)
 
 
-METRIC = Metric(
-    level="trial",
-    name="trial_correct",
-    kind="code",
-    version="1",
-    threshold=1.0,
-    question="Is the trial correct?",
-    needs="a case that declares a grader",
-    evaluate=_evaluate,
-    unscored=(Why.INSUFFICIENT_EVIDENCE,),
-    layer="outcome",
+METRIC = trial_metric(
+    _evaluate, needs="a case that declares a grader", unscored=(Why.INSUFFICIENT_EVIDENCE,), layer="outcome"
 )

@@ -107,32 +107,6 @@ class TestLogs:
         assert b"secret" not in sent.logs
 
 
-class TestKeep:
-    def _run(self, collector: FakeCollector, telemetry: Recording, keep: str) -> None:
-        tracing = provider(processor(collector.endpoint, telemetry, keep=keep))
-        tracer = tracing.get_tracer("t")
-        with tracer.start_as_current_span("GET /"), tracer.start_as_current_span("SELECT"):
-            pass
-        with tracer.start_as_current_span("POST /ask"):
-            tracer.start_span("static file").end()
-            with tracer.start_as_current_span("middleware"), tracer.start_as_current_span("chat model") as model:
-                model.set_attribute("gen_ai.operation.name", "chat")
-                tracer.start_span("HTTP POST").end()
-        tracing.shutdown()
-
-    def test_all(self, collector: FakeCollector, telemetry: Recording) -> None:
-        self._run(collector, telemetry, "all")
-        assert sorted(len(spans_of(sent)) for sent in collector.traces) == [2, 5]
-
-    def test_agents_only(self, collector: FakeCollector, telemetry: Recording) -> None:
-        self._run(collector, telemetry, "agents")
-        (sent,) = collector.traces
-        assert [span.name for span in spans_of(sent)] == ["chat model", "middleware", "POST /ask"]
-        assert telemetry["traces", "skipped", ""] == 1
-        assert telemetry["spans", "skipped", ""] == 4
-        assert telemetry.balance() == 0
-
-
 class TestSettings:
     def test_the_environment_fills_in(self) -> None:
         found = settings(
@@ -140,7 +114,7 @@ class TestSettings:
                 "PANDAEVAL_ENDPOINT": "https://there:443/",
                 "PANDAEVAL_HEADERS": "a=b%20c, d=e",
                 "PANDAEVAL_TOKEN": "t",
-                "PANDAEVAL_KEEP": "Agents",
+                "PANDAEVAL_COMPRESSION": "GZIP",
                 "PANDAEVAL_BUFFER_BYTES": "1000",
                 "PANDAEVAL_REDACTOR": "textwrap:indent",
             },
@@ -148,11 +122,12 @@ class TestSettings:
         )
         assert (found.target, found.secure, found.gzip) == ("there:443", True, True)
         assert found.metadata == (("a", "b c"), ("d", "e"), ("authorization", "Bearer t"))
-        assert (found.keep, found.buffer_bytes, found.queue_size) == ("agents", 1000, 7)
+        assert (found.compression, found.buffer_bytes, found.queue_size) == ("gzip", 1000, 7)
         assert found.redact is not None
 
     @pytest.mark.parametrize(
-        ("name", "value"), [("PANDAEVAL_KEEP", "some"), ("PANDAEVAL_QUEUE_SIZE", "many"), ("PANDAEVAL_TIMEOUT", "-1")]
+        ("name", "value"),
+        [("PANDAEVAL_COMPRESSION", "zip"), ("PANDAEVAL_QUEUE_SIZE", "many"), ("PANDAEVAL_TIMEOUT", "-1")],
     )
     def test_wrong_variables_are_passed_over(self, name: str, value: str) -> None:
         assert settings({name: value}) == Settings()
@@ -161,7 +136,7 @@ class TestSettings:
         with pytest.raises(ValueError, match="PANDAEVAL_REDACTOR"):
             settings({"PANDAEVAL_REDACTOR": "nowhere:to_be_found"})
 
-    @pytest.mark.parametrize("wrong", [{"queue_size": 0}, {"keep": "some"}, {"endpoint": "http://"}])
+    @pytest.mark.parametrize("wrong", [{"queue_size": 0}, {"compression": "some"}, {"endpoint": "http://"}])
     def test_wrong_arguments_raise(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             settings({}, **wrong)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pandaeval_otel.wire import otlp_json
 from pandaeval_otel.wire.otlp_json import MAX_DEPTH, BadOtlp, decode_json, logs_from_json, traces_from_json
 
 SHARED = Path(__file__).parents[3].parent / "shared"
@@ -213,15 +211,6 @@ def nested(depth: int) -> bytes:
     return b"[" * depth + b"]" * depth
 
 
-@pytest.fixture(params=["orjson", "json"])
-def either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without orjson, the standard library's parser must behave the same."""
-    if request.param == "json":
-        monkeypatch.setitem(sys.modules, "orjson", None)
-        monkeypatch.setattr(otlp_json, "_loads", otlp_json._loads)
-
-
-@pytest.mark.usefixtures("either_parser")
 class TestDecode:
     @pytest.mark.parametrize("depth", [1, 10, MAX_DEPTH])
     def test_depth_up_to_the_cap(self, depth: int) -> None:
@@ -302,9 +291,7 @@ def test_recorded_traces_of_real_libraries() -> None:
     assert records > 100
 
 
-@pytest.mark.parametrize("loads", [otlp_json._loads, otlp_json._slowly])
-def test_half_a_surrogate_pair_costs_one_value(loads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otlp_json, "_loads", loads)
+def test_half_a_surrogate_pair_costs_one_value() -> None:
     body = rb'{"cut": "a \ud83d", "whole": "\ud83d\ude00", "written": "\\ud83d"}'
     assert decode_json(body) == {"cut": "a \ufffd", "whole": "\U0001f600", "written": "\\ud83d"}
     with pytest.raises(BadOtlp, match="not JSON"):
