@@ -25,7 +25,8 @@ class Script:
     """Answers as for a run that was handled correctly; of a conversation, first with parts that contradict its verdict,
     then with one that was not."""
 
-    def __init__(self) -> None:
+    def __init__(self, suspect: dict[str, Any] | None = None) -> None:
+        self._suspects = [] if suspect is None else [suspect]
         self.asked: list[str] = []
         self.questions: list[str] = []
 
@@ -36,6 +37,8 @@ class Script:
         if name == "conversation":
             reply |= {"things": [LATE], "first_wrong_step": "call 5", "sure": 9}
             reply["correct"] = name not in self.asked
+        if self._suspects and name in ("conversation", "correctness"):
+            reply["suspects"] = self._suspects
         self.asked.append(name)
         return Say(json.dumps(reply))
 
@@ -84,3 +87,33 @@ def test_each_trace_of_a_session_is_judged_where_that_is_wished(monkeypatch: pyt
     [reliability] = [each for each in results if each["metric"] == "agent_reliability"]
     signals = reliability["metadata"]["per_trace_signals"].values()
     assert [round(each["correctness_risk"], 6) for each in signals] == [0.1] * 4
+
+
+def test_what_grounding_suspects_is_put_to_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a trace by itself, and of a session of which an earlier trace has it."""
+    made_up = {
+        ALONE: ("refund of 59.00 EUR. The copper", "refund of 83.70 EUR. The copper"),
+        SESSION: ("number B-310: 2 copies", "number B-977: 2 copies"),
+    }
+    files = []
+    for file, (said_so, instead) in made_up.items():
+        text = file.read_text(encoding="utf-8")
+        assert said_so in text
+        files.append(tmp_path / f"{len(files)}.otlp.jsonl")
+        files[-1].write_text(text.replace(said_so, instead), encoding="utf-8")
+    script = Script({"number": 1, "became": "confirmed"})
+    results = evaluated(script, monkeypatch, "correctness,grounding", *files)
+    became = {
+        (each["level"], *found.values())
+        for each in results
+        if each["metric"] == "correctness"
+        for found in each["metadata"]["suspects"]
+    }
+    loose = {
+        (each["session_id"], value["value"], each["trace_id"], value["span_id"], "confirmed")
+        for each in results
+        if each["metric"] == "grounding"
+        for value in (*each["metadata"]["not_grounded"], *each["metadata"].get("suspect", ()))
+    }
+    assert became == {("session" if session else "trace", *rest) for session, *rest in loose}
+    assert len(became) == 2

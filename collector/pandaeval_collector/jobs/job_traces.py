@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial, reduce
@@ -110,6 +110,8 @@ class EarlierTraces:
 
 
 _REMEMBER = 32
+GROUNDING = "trace.grounding"
+"""The metric whose suspects a judge is asked about."""
 V = TypeVar("V", TurnView, Conversation)
 
 
@@ -160,7 +162,8 @@ class JobTraceLoader:
             return self._of_turn(placed, about[TURN], digest, budget)
         shown = self._shown(placed)
         earlier = () if before(placed).said else self._earlier.before(placed)
-        return JobTrace(shown, shown, pack(shown, self._secret, budget, earlier), digest)
+        packed = replace(pack(shown, self._secret, budget, earlier), suspects=self._suspects([shown]))
+        return JobTrace(shown, shown, packed, digest)
 
     def _trace(self, trace_id: bytes, about: Mapping[str, Any], digest: str) -> Trace:
         """Rebuilds a trace with the session that it is in; keeps the last one, as a trace's jobs come together."""
@@ -188,7 +191,22 @@ class JobTraceLoader:
         if not traces:
             raise GoneError("the spans of the session are not kept any more")
         whole = self._hidden(conversation(traces, digest, missing))
-        return JobTrace(whole, whole.trace, pack(whole.trace, self._secret, budget), digest)
+        packed = replace(pack(whole.trace, self._secret, budget), suspects=self._suspects(traces))
+        return JobTrace(whole, whole.trace, packed, digest)
+
+    def _suspects(self, traces: Sequence[Trace]) -> tuple[Mapping[str, str], ...]:
+        """Returns the values that ``grounding`` found nowhere in these traces, each once, redacted: first those that
+        fail a trace."""
+        hide, rows = self._hide or (lambda text: text), self._store.newest_results([each.trace_id for each in traces])
+        found: dict[tuple[str, str], Mapping[str, str]] = {}
+        for kind in ("not_grounded", "suspect"):
+            for trace in traces:
+                row = rows.get((trace.trace_id, GROUNDING))
+                for each in () if row is None else orjson.loads(row.body)["metadata"].get(kind, ()):
+                    shown = {key: hide(each[key]) for key in ("value", "argument", "text") if key in each}
+                    place = {"trace_id": trace.trace_id, "span_id": each["span_id"]}
+                    found.setdefault((shown["value"], shown["text"]), shown | place)
+        return tuple(found.values())
 
     def _hidden(self, view: V) -> V:
         hide = self._hide

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -78,7 +78,8 @@ class Pack:
     ``last_said``: the agent's last words before the run, neutral; ``outset``: the record up to where the agent acted;
     ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
     :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, ``None`` where
-    that does not matter."""
+    that does not matter; ``suspects``: values that ``grounding`` found nowhere, each with the ``text`` around it,
+    ``trace_id`` and ``span_id``, beside the record."""
 
     text: str
     nonce: str
@@ -90,6 +91,7 @@ class Pack:
     shown: float = 1.0
     suspected: bool = False
     captured: frozenset[str] | None = None
+    suspects: tuple[Mapping[str, str], ...] = ()
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:

@@ -11,11 +11,18 @@ import pytest
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.prompt import messages, shape
 from pandaeval_collector.judge.turns import Conversation, conversation
 from pandaeval_collector.scoring.metric import SessionContext, SessionView
+from pandaeval_collector.scoring.metrics.session._correctness import DOUBTED
+from pandaeval_collector.scoring.metrics.session._correctness import WHOLE as ASKED
 from pandaeval_collector.scoring.registry import registry
 from support.asked import RIGHT, Memory, ScriptedCaller, ScriptedJudge
 from support.judged import call, trace
+
+SUSPECTS = tuple(
+    {"value": value, "text": f"at {value}", "trace_id": "t", "span_id": "s"} for value in ("12:30", "40", "A-7")
+)
 
 RUN = trace("Where is my parcel at the moment?", calls=[call(1)])
 AGAIN = trace("Where is my parcel now?", calls=[call(number, arguments={"q": "parcel"}) for number in (1, 2, 3)])
@@ -34,10 +41,10 @@ async def found(metric: Any, conversation: Conversation = WHOLE, *replies: dict[
 
 
 async def _asked(
-    metrics: list[Any], conversation: Conversation, *replies: dict[str, Any]
+    metrics: list[Any], conversation: Conversation, *replies: dict[str, Any], suspects: Any = ()
 ) -> tuple[list[Finding | None], ScriptedCaller]:
     caller = ScriptedCaller({"conversation": [{**RIGHT, **CONTENT, **reply} for reply in replies or ({},)]})
-    desk, shown = Desk(caller, Memory()), pack(conversation.trace, b"s" * 32)
+    desk, shown = Desk(caller, Memory()), replace(pack(conversation.trace, b"s" * 32), suspects=suspects)
 
     async def one(metric: Any) -> Finding | None:
         try:
@@ -172,3 +179,60 @@ async def test_nothing_is_said_where_less_than_half_could_be_shown(metric: Any) 
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
 def test_a_session_without_traces_has_none(metric: Any) -> None:
     assert isinstance(metric.evaluate(SessionView("s", ()), SessionContext(0.5, frozenset(), {}, ())), Unscored)
+
+
+class TestSuspects:
+    """Values that ``grounding`` found nowhere are put to the judge in the same call."""
+
+    def _became(self, finding: Finding | None) -> list[str]:
+        assert isinstance(finding, Score), finding
+        return [each["became"] for each in finding.metadata["suspects"]]
+
+    async def test_each_comes_back_confirmed_or_not(self) -> None:
+        replied = [{"number": 1, "became": "confirmed"}, {"number": 2, "became": "refuted"}]
+        findings, caller = await _asked([CORRECTNESS, GOAL], WHOLE, {"suspects": replied}, suspects=SUSPECTS)
+        right, goal = findings
+        assert caller.asked == ["conversation"]
+        assert '{"number": 1, "value": "12:30", "text": "at 12:30"}' in caller.questions[0]
+        assert self._became(right) == ["confirmed", "refuted", "unknown"]
+        assert isinstance(right, Score)
+        assert right.metadata["suspects"][0] == {
+            "value": "12:30",
+            "trace_id": "t",
+            "span_id": "s",
+            "became": "confirmed",
+        }
+        assert right.reason.endswith("Suspects: '12:30' confirmed, '40' refuted, 'A-7' unknown.")
+        assert isinstance(goal, Score)
+        assert "suspects" not in goal.metadata
+
+    @pytest.mark.parametrize(
+        "part",
+        [
+            {},
+            {"suspects": None},
+            {"suspects": "all of them"},
+            {"suspects": [7, {"number": 1}, {"number": "1", "became": "confirmed"}, {"number": 1, "became": "so"}]},
+            {"suspects": [{"number": 9, "became": "confirmed"}, {"number": 0, "became": "confirmed"}]},
+            {"suspects": [{"number": 1, "became": "confirmed"}, {"number": 1, "became": "refuted"}]},
+        ],
+    )
+    async def test_a_part_that_does_not_hold_is_unknown_and_costs_no_call(self, part: dict[str, Any]) -> None:
+        findings, caller = await _asked([CORRECTNESS], WHOLE, part, suspects=SUSPECTS)
+        assert self._became(findings[0]) == ["unknown"] * 3
+        assert len(caller.asked) == 1
+
+    async def test_no_more_are_asked_than_a_judge_can_answer(self) -> None:
+        findings, caller = await _asked([CORRECTNESS], WHOLE, suspects=SUSPECTS * 20)
+        assert len(self._became(findings[0])) == 20
+        assert '"number": 20' in caller.questions[0]
+        assert '"number": 21' not in caller.questions[0]
+
+    async def test_without_any_the_prompt_is_what_it_was(self) -> None:
+        _, caller = await _asked([CORRECTNESS], WHOLE)
+        given = {"calls": 4, "turns": 2}
+        assert caller.messages[0] == messages(pack(WHOLE.trace, b"s" * 32), ASKED, given)
+        assert "uspect" not in caller.questions[0]
+
+    def test_they_are_answered_before_what_may_rest_on_them(self) -> None:
+        assert [next(iter(shape(rubric)["properties"])) for rubric in DOUBTED.values()] == ["suspects"] * 2

@@ -3,7 +3,7 @@ reply is checked, and the finding on whether the agent did its job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -109,6 +109,43 @@ class Whole(Correctness):
     friction_turns: list[int] = Field(max_length=20, description="The turns whose messages show it; empty if none.")
 
 
+MOST_SUSPECTS = 20
+
+
+class Suspect(_Part):
+    """What became of a value that ``grounding`` found nowhere."""
+
+    number: int = Field(description="Its number in the list")
+    became: Literal["confirmed", "refuted", "unknown"] = Field(description="By the rule on suspects")
+
+
+def _in_form(replied: Any) -> list[Any]:
+    """Keeps what has the form of an answer on a suspect: whatever else stands there costs the verdict nothing."""
+    held = [each for each in replied if isinstance(each, dict)] if isinstance(replied, list) else []
+    pairs = [(each.get("number"), each.get("became")) for each in held]
+    return [
+        {"number": number, "became": became}
+        for number, became in pairs
+        if type(number) is int and became in ("confirmed", "refuted", "unknown")
+    ]
+
+
+class _Suspects(BaseModel):
+    """The part of a reply about suspects; before the others, which may rest on it."""
+
+    suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
+        default_factory=list, description="One for each suspect in the list."
+    )
+
+
+class _CorrectnessAndSuspects(Correctness, _Suspects):
+    pass
+
+
+class _WholeAndSuspects(Whole, _Suspects):
+    pass
+
+
 def failure_of(verdict: Correctness) -> str | None:
     """Returns the label of the gravest fault that a verdict's parts name, ``None`` without any."""
     became = {each.became for each in verdict.things}
@@ -183,19 +220,75 @@ WHOLE = Rubric(name="conversation", version="1", text=TEXT, verdict=Whole, max_t
 """The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
 
 
+_OF_SUSPECTS = """
+Suspects are values of the agent's that code found nowhere in what the agent had; most turn out to be harmless. They are
+listed below with their numbers and the words around them. Answer for each:
+
+confirmed  the agent told it as a fact, and nothing in the record bears it out. If the user would act on it, it is a
+           grave misstatement as well.
+refuted    the record holds it in another form, it follows from the record, everybody knows it, or the agent chose or
+           proposed it openly.
+unknown    the record does not tell.
+"""
+_DOUBTED: tuple[tuple[Rubric[Any], type[Verdict]], ...] = (
+    (RUBRIC, _CorrectnessAndSuspects),
+    (WHOLE, _WholeAndSuspects),
+)
+DOUBTED = {
+    rubric.name: replace(rubric, version=f"{rubric.version}+suspects", text=TEXT + _OF_SUSPECTS, verdict=verdict)
+    for rubric, verdict in _DOUBTED
+}
+"""The same questions where ``grounding`` has suspects, by name."""
+
+
+async def answered(rubric: Rubric[Any], about: Conversation, judge: Judge) -> Any:
+    """Returns the verdict on a conversation, and on its suspects as far as the judge's pack has some. Raises as
+    :meth:`Judge.ask` does."""
+    given: dict[str, Any] = {**stated(about), **numbers(about.trace)}
+    if suspects := judge.pack.suspects[:MOST_SUSPECTS]:
+        rubric = DOUBTED[rubric.name]
+        keys = ("value", "argument", "text")
+        given["suspects"] = [
+            {"number": number, **{key: each[key] for key in keys if key in each}}
+            for number, each in enumerate(suspects, 1)
+        ]
+    return await judge.ask(rubric, given)
+
+
+def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Returns what became of each suspect, with its value and place: ``unknown`` where the reply does not say, or says
+    two things."""
+    replied: dict[int, set[str]] = {}
+    for each in getattr(verdict, "suspects", ()):
+        replied.setdefault(each.number, set()).add(each.became)
+    return [
+        {
+            **{key: each[key] for key in ("value", "trace_id", "span_id")},
+            "became": next(iter(found)) if len(found := replied.get(number, set())) == 1 else "unknown",
+        }
+        for number, each in enumerate(suspects[:MOST_SUSPECTS], 1)
+    ]
+
+
 def numbers(trace: Trace) -> dict[str, int]:
     """Returns how many calls and turns there are, so that a reply can be held against them."""
     return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
 
 
-def finding_of(verdict: Correctness, conversation: Conversation) -> Score | Unscored:
-    """Makes the finding of a verdict; its metadata hold the parts, and the step to ``blame``."""
+def finding_of(
+    verdict: Correctness, conversation: Conversation, suspects: Sequence[Mapping[str, str]] = ()
+) -> Score | Unscored:
+    """Makes the finding of a verdict; its metadata hold the parts, the step to ``blame``, and what became of the
+    ``suspects`` that the judge was asked about, which the reason names too."""
     parts = verdict.model_dump(include={"things", "broken_rules", "misstatements", "first_wrong_step", "sure"})
-    metadata = {**parts, "turns": len(conversation.trace.turns)}
+    metadata, reason = {**parts, "turns": len(conversation.trace.turns)}, verdict.reason
+    if suspects:
+        metadata["suspects"] = became = outcomes(verdict, suspects)
+        reason += " Suspects: " + ", ".join(f"'{each['value']}' {each['became']}" for each in became) + "."
     if verdict.correct is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}", metadata)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}", metadata)
     sure = verdict.sure / 100.0
-    found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), verdict.reason, metadata)
+    found = Score(max(sure, CORRECT) if verdict.correct else min(sure, NOT_CORRECT), reason, metadata)
     found.label = failure_of(verdict)
     if verdict.first_wrong_step is not None:
         metadata["blame"] = step = _blamed(conversation, verdict.first_wrong_step)
@@ -214,9 +307,10 @@ def _blamed(conversation: Conversation, named: str) -> dict[str, Any]:
 
 
 def of_conversation(
-    name: str, version: str, question: str, about: str | None, score: Callable[[Whole, Conversation], Score | Unscored]
+    name: str, version: str, question: str, about: str | None, score: Callable[..., Score | Unscored]
 ) -> Metric[Any, Any]:
-    """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once."""
+    """Makes a metric that takes its ``score`` from the judge's reply about a conversation, which is asked for once:
+    a function of the reply, the conversation and the suspects in it."""
 
     async def ask(conversation: Conversation, judge: Judge) -> Finding | None:
         trace, missing = conversation.trace, conversation.missing
@@ -227,7 +321,7 @@ def of_conversation(
         if shown < ENOUGH:
             reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
-        found = score(await judge.ask(WHOLE, {**stated(conversation), **numbers(trace)}), conversation)
+        found = score(await answered(WHOLE, conversation, judge), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
     return Metric(
@@ -240,7 +334,7 @@ def of_conversation(
         needs="session id; what was said and called; a judge",
         evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
         ask=ask,
-        rubrics=(WHOLE,),
+        rubrics=(DOUBTED[WHOLE.name], WHOLE),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
         about=(about or "").strip(),
     )

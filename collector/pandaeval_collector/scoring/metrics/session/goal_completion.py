@@ -17,7 +17,7 @@ from pandaeval_collector.scoring.metrics.session._correctness import Whole, of_c
 from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 
 
-def _score(found: Whole, conversation: Conversation) -> Score | Unscored:
+def _score(found: Whole, conversation: Conversation, suspects: object) -> Score | Unscored:
     if found.goal_completed is None:
         return undetermined(found.reason)
     goal = conversation.goal or "; ".join(each.thing for each in found.things)
@@ -26,7 +26,7 @@ def _score(found: Whole, conversation: Conversation) -> Score | Unscored:
 
 METRIC = of_conversation(
     "goal_completion",
-    "3",
+    "4",
     "Did the user get what the user was after, by the end of the conversation?",
     __doc__,
     _score,

@@ -17,10 +17,10 @@ from pandaeval_collector.scoring.metrics.session._correctness import Whole, of_c
 SCORES = {"none": 1.0, "some": 0.5, "much": 0.0}
 
 
-def _score(found: Whole, conversation: Conversation) -> Score:
+def _score(found: Whole, conversation: Conversation, suspects: object) -> Score:
     turns = ", ".join(map(str, found.friction_turns))
     reason = f"{found.friction} friction, in turns {turns}" if turns else "no message of the user shows any"
     return Score(SCORES[found.friction], reason, {"friction": found.friction, "turns": found.friction_turns})
 
 
-METRIC = of_conversation("user_friction", "1", "How hard did the agent make it for the user?", __doc__, _score)
+METRIC = of_conversation("user_friction", "2", "How hard did the agent make it for the user?", __doc__, _score)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.turns import conversation, stated
+from pandaeval_collector.judge.turns import conversation
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.session._correctness import RUBRIC, finding_of, numbers
+from pandaeval_collector.scoring.metrics.session._correctness import DOUBTED, RUBRIC, answered, finding_of
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 from pandaeval_otel.model import Trace
 
@@ -25,20 +25,20 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     whole = conversation([trace], trace.digest)
-    return finding_of(await judge.ask(RUBRIC, {**stated(whole), **numbers(trace)}), whole)
+    return finding_of(await answered(RUBRIC, whole, judge), whole, judge.pack.suspects)
 
 
 METRIC = Metric(
     level="trace",
     name="correctness",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Did the agent do its job in this run?",
     needs="what was said and called; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(RUBRIC,),
+    rubrics=(DOUBTED[RUBRIC.name], RUBRIC),
     asked_by_session=True,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )
