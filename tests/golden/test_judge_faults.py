@@ -44,7 +44,8 @@ def _verdicts(value: float) -> dict[str, Any]:
 
     answers: dict[str, Any] = {name: {**said, "level": both[value == 1.0]} for name, both in levels.items()}
     answers["task_completion"] = {"answered": right, "taken": right, **said, "verdict": value}
-    answers["tool_correctness"] = {**said, "choice": "right" if value else "mistaken", "score": value}
+    missing = [] if value else ["another_tool"]
+    answers["tool_correctness"] = {"missing": missing, "excess": [], "wrong": [], **said, "score": value}
     answers["confidence"] = {**said, "confidence": value}
     return {**answers, "argument_correctness": arguments}
 

@@ -11,9 +11,12 @@ import pytest
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, FirstCalls, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.judge.rubric import rubric_of
+from pandaeval_collector.scoring.metrics.trace.confidence import PART as CONFIDENCE
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace
+
+RUBRIC = rubric_of((CONFIDENCE,))
 
 Say = Callable[[int, ModelCall], ModelAnswer]
 

@@ -19,15 +19,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    TASK,
-    asked_for,
+    ABOUT,
+    USER_INPUT,
     undetermined,
     user_input,
     why_not_captured,
@@ -72,10 +72,8 @@ _NAME = 50
 _REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
-class CallVerdict(BaseModel):
+class CallVerdict(Answer):
     """``call``: the number of the call in the record."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     call: int = Field(description="The number of the call.")
     reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
@@ -84,7 +82,7 @@ class CallVerdict(BaseModel):
     verdict: Literal["yes", "no", "unknown"]
 
 
-class Arguments(Verdict):
+class Arguments(Answer):
     """One verdict for each call that was asked about, by its number."""
 
     verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
@@ -101,13 +99,15 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
 
 
-RUBRIC = Rubric(
+PART = QuestionPart(
     name="argument_correctness",
-    version="8",
+    version="9",
+    level="trace",
+    about=ABOUT,
     text="""
-Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record.
-Give exactly one verdict for each of them, and none for any other. What the agent thought or said before a call tells
-what was meant, and is no evidence that it is right.
+Were the arguments of each tool call right? The calls are listed below under "tool_calls", by their number in the
+record. Give exactly one verdict for each of them, and none for any other. What the agent thought or said before a call
+tells what was meant, and is no evidence that it is right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
 needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
@@ -121,15 +121,22 @@ arguments are not of the form that the tool asks for.
 unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
 that was cut: then it is neither right nor invented.
 
-Example: the user asked for Friday the 14th, and the call says date 13: no. It leaves out the language, which nobody
-named: no reason for a no.
+The user asked for Friday the 14th. Example of a yes: the call says date 14, and leaves out the language, which nobody
+named. Example of a no: the call says date 13.
 
 That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
 was the right one is asked elsewhere.
 """,
-    verdict=Arguments,
-    max_tokens=3500,
+    answer=Arguments,
     check=_check,
+    tokens=2950,
+    needs=(USER_INPUT,),
+    given=lambda trace, facts: {
+        **facts,
+        "tool_calls": [
+            {"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in _judged(trace)
+        ],
+    },
 )
 
 
@@ -145,10 +152,8 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    asked = await asked_for(trace, judge)
-    numbers = _judged(trace)
-    listed = [{"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in numbers]
-    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": listed})
+    found, facts = await judge.answer(PART, trace)
+    asked = user_input(trace) or facts.get("task")
     return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
 
 
@@ -213,12 +218,12 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="8",
+    version="9",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK, RUBRIC),
+    part=PART,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -23,15 +23,15 @@ from pydantic import Field
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
+    ABOUT,
     BY_THE_GUIDE,
     TASK,
     Part,
     crashed,
     shows_nothing,
-    task_of,
     told,
     undetermined,
 )
@@ -39,15 +39,15 @@ from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, 
 from pandaeval_otel.model import Trace
 
 
-class Completion(Verdict):
+class Completion(Answer):
     """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
     which may not contradict them. ``verdict``: 0..1, 1 is all of the task; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
-    answered: Literal["yes", "rightly not", "no", "unknown"] = Field(
+    answered: Literal["yes", "rightly held back", "no", "unknown"] = Field(
         description='"yes": the answer says what the user wanted to know, or that what the user wanted was done, or, '
         "where the task allows for that, that it could not be done. "
-        '"rightly not": instead it asks for what the agent needs before it can or may go on, or refuses what its '
+        '"rightly held back": instead it asks for what the agent needs before it can or may go on, or refuses what its '
         'instructions forbid. "no": neither. "unknown": the record does not tell.'
     )
     taken: Literal["yes", "no", "unknown"] = Field(
@@ -70,7 +70,7 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
     if value is None:
         return None if taken == "unknown" else "verdict: it is null, and nothing before it is unknown"
     match answered, taken:
-        case ("yes", "yes") | ("rightly not", _):
+        case ("yes", "yes") | ("rightly held back", _):
             wrong = f"at least {IN_PART}" if value < IN_PART else ""
         case (_, "no"):
             wrong = f"less than {IN_PART}" if value >= IN_PART else ""
@@ -79,11 +79,13 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
     return f'verdict: with "{answered}" and "{taken}" before it, {wrong} is wanted' if wrong else None
 
 
-RUBRIC = Rubric(
+PART = QuestionPart(
     name="task_completion",
-    version="7",
+    version="8",
+    level="trace",
+    about=ABOUT,
     text="""
-How much of the user's task was accomplished? The task is given below.
+How much of the user's task was accomplished?
 
 - Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
 - An answer about something else, or that puts the user off, accomplishes nothing.
@@ -96,11 +98,13 @@ How much of the user's task was accomplished? The task is given below.
   you can, else tell me") if the agent tried and says truly that it failed.
 - A detour, a slow way or a clumsy tone takes nothing away.
 
-The number follows from "answered" and "taken". "yes" and "yes", or "rightly not": 0.5 at least. "answered" "no": 0.74
-at most. "taken" "no", unless "rightly not": less than 0.5. "answered" "unknown", or "yes" with "taken" "unknown": null.
+The number follows from "answered" and "taken". "yes" and "yes", or "rightly held back": 0.5 at least. "answered" "no":
+0.74 at most. "taken" "no", unless "rightly held back": less than 0.5. "answered" "unknown", or "yes" with "taken"
+"unknown": null.
 
-Example: the user wants order 12 cancelled and to know the refund. The result says "cancelled, refund 20.00", the answer
-that it is cancelled and 25.00 come back: "answered" is "yes", "taken" is "no", the number 0.4.
+The user wants order 12 cancelled and to know the refund. The result says "cancelled, refund 20.00". Example of a pass:
+the answer says that it is cancelled and 20.00 come back: "yes", "yes", 1.0. Example of a failure: it says 25.00: "yes",
+"no", 0.4.
 
 Guide:
 1.0          accomplished in full
@@ -109,8 +113,9 @@ Guide:
 0.25 - 0.49  the most important parts are missing
 0.0 - 0.24   hardly touched, or something else was done
 """,
-    verdict=Completion,
+    answer=Completion,
     check=_check,
+    needs=(TASK,),
 )
 
 
@@ -124,24 +129,22 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    task = await task_of(trace, judge)
-    verdict = await judge.ask(RUBRIC, {"task": task})
-    if verdict.verdict is None:
-        return undetermined(verdict.reason)
-    metadata = {"task": task, "outcome": outcome(trace)}
-    return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
+    found, facts = await judge.answer(PART, trace)
+    if found.verdict is None:
+        return undetermined(found.reason)
+    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
 
 
 METRIC = Metric(
     level="trace",
     name="task_completion",
     kind="llm",
-    version="7",
+    version="8",
     threshold=0.5,
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=_before_asking,
     ask=_ask,
-    rubrics=(TASK, RUBRIC),
+    part=PART,
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

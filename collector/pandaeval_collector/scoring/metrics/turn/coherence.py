@@ -15,7 +15,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "coherence",
     about=__doc__,
-    version="1",
+    version="2",
     question="Is the answer consistent in itself and with the conversation before it?",
     needs="what the user said and the agent answered; a judge",
     criteria="""

@@ -28,7 +28,7 @@ def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
 METRIC = rated(
     "faithfulness",
     about=__doc__,
-    version="1",
+    version="2",
     question="Does the answer agree with what is known and with the results of tools?",
     needs="an answer, and knowledge or results of tools; a judge",
     before_asking=_before_asking,

@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "helpfulness",
     about=__doc__,
-    version="2",
+    version="3",
     question="Does the answer move the user closer to the goal?",
     needs="what the user said and the agent answered; a judge",
     criteria="""

@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "relevance",
     about=__doc__,
-    version="2",
+    version="3",
     question="Does every part of the answer address the user's message and goal?",
     needs="what the user said and the agent answered; a judge",
     criteria="""

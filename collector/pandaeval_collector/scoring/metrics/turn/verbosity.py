@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "verbosity",
     about=__doc__,
-    version="2",
+    version="3",
     question="Is the answer as long as it has to be, and no longer?",
     needs="what the user said and the agent answered; a judge",
     criteria="""
