@@ -103,6 +103,7 @@ class Extraction(QuestionPart[P]):
 
     facts: Callable[[P, Any], Facts] = field(compare=False)
     known: Callable[[Any, Any], Facts | None] = field(default=lambda subject, pack: None, compare=False)
+    given: Callable[[Any, Facts], Facts] = lambda subject, facts: {}
 
 
 @lru_cache(maxsize=256)
@@ -115,7 +116,7 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
         text = f"{first.about.strip()}\n\n{first.text.strip()}"
         return Rubric(first.name, first.version, text, alone, _TOKENS + first.tokens, first.check, first.sees)
     fields: dict[str, Any] = {
-        part.name: (part.answer | SkipJsonSchema[None], Field(description=f"The answer to {part.name}"))  # type: ignore[misc]
+        part.name: (part.answer | SkipJsonSchema[None], ...)  # type: ignore[misc]
         for part in parts
     }
     return Rubric(

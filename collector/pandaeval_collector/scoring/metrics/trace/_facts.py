@@ -64,7 +64,9 @@ def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
 # What the questions about one trace share: their introduction, and the task.
 ABOUT = """
 Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
-Answer each question by itself: right tools can be used badly, and a detour can reach the goal.
+Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
+three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
+tell.
 """
 TASK = Extraction(
     name="task",
@@ -108,7 +110,6 @@ def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None
 # What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
 Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
 """0..1, or null: the record does not suffice to tell."""
-BY_THE_GUIDE = "By the guide. Null if the record does not suffice to tell."
 
 
 def undetermined(reason: str) -> Unscored:

@@ -32,29 +32,26 @@ class PlanStep(Answer):
 
     step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words.")
     shown_by: Step = Field(
-        description='Where the agent declared it: "call 3" for its arguments and what was thought or said just before '
-        'it, "turn 2" for what was thought or said in that turn otherwise'
+        description='Where it was declared: "call 3" for its arguments and what was thought or said just before it, '
+        '"turn 2" for what was thought or said in that turn otherwise'
     )
 
 
 class Revision(Answer):
     """``cause``: the number of a call, from 1; one that does not exist counts as ``None``."""
 
-    change: Annotated[str, Field(max_length=300)] = Field(description="What the agent declared to do otherwise.")
-    cause: int | None = Field(
-        description="The number of the call whose result gave cause to it. Null if no result did, or none was captured."
-    )
+    change: Annotated[str, Field(max_length=300)] = Field(description="What it declared to do otherwise.")
+    cause: int | None = Field(description="The number of the call whose result gave cause to it. Null if none did.")
 
 
 class Plan(Answer):
     """``plan``: the steps as they were first declared, in the intended order; empty when there is none."""
 
     plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
-        description="The steps of the plan as the agent first declared it, in the order intended. Empty if there is "
-        "no plan."
+        description="As first declared, in the order intended. Empty if there is no plan."
     )
     revisions: Annotated[list[Revision], Field(max_length=10)] = Field(
-        description="Changes of the plan that the agent declared later, in their order. Empty if there are none."
+        description="What was declared otherwise later, in order."
     )
 
 
@@ -87,16 +84,16 @@ PLAN = Extraction(
 Which plan did the agent make for this run? Take it from the record; judge nothing.
 
 A plan is what the agent meant to do before it did it: steps that it states in its thoughts or on the way, writes down
-through a tool (a list of things to do, say), or clearly implies. For what it meant to do, its own words are evidence.
+through a tool, or clearly implies. For what it meant to do, its own words are evidence.
 
 - Each step rests on a place in the record, which you name: nothing that would have been sensible, no call that merely
   happened.
-- The plan is what was declared first. What the agent declared to do otherwise later stands under "revisions". Ticking
-  off steps, or telling a step in more detail, is no revision.
+- The plan is what was declared first; what was declared otherwise later is a revision. Ticking off steps, or telling a
+  step in more detail, is none.
 - No plan: an empty list. That is common, and speaks against nobody.
 
-Example of a plan: "First I need the price, then I can compare" before call 1: get the price, compare; both shown by
-call 1. Example of none: it calls search and book without a word.
+Example: before call 1 it says "first I need the price, then I can compare": get the price, compare, both shown by call
+1. It calls search and book without a word: no plan.
 """,
     answer=Plan,
     check=lambda found, given: no_such((each.shown_by for each in found.plan), given),
@@ -115,7 +112,7 @@ async def judged_plan(part: QuestionPart[P], trace: Trace, judge: Judge) -> tupl
         return None
 
 
-BY_GUIDE_OF_PLAN = "By the guide. Null if there is no plan, or the record does not suffice to tell."
+NULL_WITHOUT_PLAN = "Null, too, if there is no plan."
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 

@@ -75,9 +75,9 @@ _REFUSED = "the tool refused the arguments: they do not fit its schema"
 class CallVerdict(Answer):
     """``call``: the number of the call in the record."""
 
-    call: int = Field(description="The number of the call.")
+    call: int
     reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
-        description="In at most 25 words: where the values come from, or what is wrong with which argument."
+        description="In at most 25 words: where the values come from, or what is wrong."
     )
     verdict: Literal["yes", "no", "unknown"]
 
@@ -86,9 +86,9 @@ class Arguments(Answer):
     """One verdict for each call that was asked about, by its number."""
 
     verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
-        description="One for each of the calls listed, in their order."
+        description="In the order of the list."
     )
-    reason: Reason = Field(description="What is wrong with the arguments on the whole, or that nothing is.")
+    reason: Reason = Field(description="What is wrong on the whole, or that nothing is.")
 
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
@@ -105,27 +105,24 @@ PART = QuestionPart(
     level="trace",
     about=ABOUT,
     text="""
-Were the arguments of each tool call right? The calls are listed below under "tool_calls", by their number in the
-record. Give exactly one verdict for each of them, and none for any other. What the agent thought or said before a call
-tells what was meant, and is no evidence that it is right.
+Were the arguments of each tool call right? Give one verdict for each call that is listed below under "tool_calls", by
+its number in the record, and none for others. What the agent thought or said before a call is no evidence that it is
+right.
 
 yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
-value from there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same
-thing, and what follows by arithmetic or from the date of the run.
+needs. What instructions and the conversation before say is known. A sensible default for what was left open is a yes;
+so is another spelling of the same thing, and what follows by arithmetic or from the date of the run.
 
 no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
-condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the
-arguments are not of the form that the tool asks for.
+condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the form
+is not the one that the tool asks for.
 
-unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
-that was cut: then it is neither right nor invented.
+unknown: the record does not tell. A value may come from a result that was not captured or from a part that was cut.
 
-The user asked for Friday the 14th. Example of a yes: the call says date 14, and leaves out the language, which nobody
-named. Example of a no: the call says date 13.
+Example: asked for Friday the 14th, date 14 without the language, which nobody named, is a yes, and date 13 a no.
 
-That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
-was the right one is asked elsewhere.
+That a call failed is evidence only if the error speaks of the arguments. Whether the tool was the right one is asked
+elsewhere.
 """,
     answer=Arguments,
     check=_check,

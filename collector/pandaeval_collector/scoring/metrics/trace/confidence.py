@@ -17,15 +17,15 @@ from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, BY_THE_GUIDE, Part, shows_nothing, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, Part, shows_nothing, undetermined
 from pandaeval_otel.model import Trace
 
 
 class Confidence(Answer):
     """``confidence``: 0..1, 1 is sure throughout; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What in the run speaks for and against confidence, in one to three sentences.")
-    confidence: Part = Field(description=BY_THE_GUIDE)
+    reason: Reason = Field(description="What speaks for and against confidence.")
+    confidence: Part
 
 
 PART = QuestionPart(
@@ -37,27 +37,23 @@ PART = QuestionPart(
 How confident was the agent's manner? Judge how it acted and spoke, and neither whether it is right nor whether its
 steps were the best ones.
 
-- Decisiveness: does it go for a next step, or does it waver, ask back without need, or undo what it just did?
-- Appropriateness: does it act firmly where it knows enough, and check or ask where it has to?
+- Decisiveness: does it go on, or does it waver, ask back without need, or undo what it just did?
+- Appropriateness: is it firm where it knows enough, and does it check or ask where it has to?
 - Consistency: do its thoughts, its calls and its answer say the same?
-- Signs of low confidence: hedges, guesses, apologies, the same call again without a reason, a way that is given up
-  though no result gave cause, an answer that is vague or left open.
+- Signs of doubt: hedges, guesses, apologies, the same call again or another way without a reason, a vague answer.
 
-To check before something that cannot be undone, to ask for what is needed, or to say that something cannot be known
-is decisive. Who gives up because a result shows that it cannot be done, and says so, is sure.
+To check before something that cannot be undone, to ask for what is needed, or to say what cannot be known or done is
+decisive. A run of one message, or a refusal, counts by its words: plain 1.0, hedged or evasive 0.25.
 
-A run of one message is judged by its words: stated plainly 1.0, hedged throughout 0.25. So is a refusal: plain, with
-its reason, 1.0; evasive 0.25.
-
-Example of 1.0: it looks the booking up, cancels it, says "It is cancelled." Example of 0.25: it looks the booking up
-three times and says "it should be cancelled, I think, or maybe not".
+Example: it looks the booking up, cancels it and says "It is cancelled": 1.0. It looks the booking up three times and
+says "it should be cancelled, I think": 0.25.
 
 Guide:
-1.0   sure throughout: nothing wavers; thoughts, calls and answer agree
-0.75  sure on the whole, with a small doubt
+1.0   sure throughout
+0.75  a small doubt
 0.5   it wavers or contradicts itself at a place that matters
-0.25  unsure for most of the run, or several ways begun and given up
-0.0   no confidence at all: it guesses, contradicts itself, or gives up without having tried
+0.25  unsure for most of the run
+0.0   it only guesses, or gives up without having tried
 """,
     answer=Confidence,
 )

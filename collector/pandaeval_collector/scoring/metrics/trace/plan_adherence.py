@@ -22,8 +22,8 @@ from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, undetermined
 from pandaeval_collector.scoring.metrics.trace._plan import (
-    BY_GUIDE_OF_PLAN,
     NO_PLAN,
+    NULL_WITHOUT_PLAN,
     PLAN,
     before_asking,
     judged_plan,
@@ -34,8 +34,8 @@ from pandaeval_otel.model import Trace
 class Adherence(Answer):
     """``level``: the first of them is exactly as planned; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="Which steps were done, skipped, moved or added, in one to three sentences.")
-    level: Literal["exactly", "nearly", "partly", "hardly", "not at all"] | None = Field(description=BY_GUIDE_OF_PLAN)
+    reason: Reason = Field(description="Which steps were done, skipped, moved or added.")
+    level: Literal["exactly", "nearly", "partly", "hardly", "not at all"] | None = Field(description=NULL_WITHOUT_PLAN)
 
 
 LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}
@@ -47,26 +47,24 @@ PART = QuestionPart(
     level="trace",
     about=ABOUT,
     text="""
-How closely did the agent follow its own plan, as it was first declared? The plan and its revisions are those that stand
-below under "plan" and "revisions", else those that you took from the record. Step by step:
+How closely did the agent follow its plan as it was first declared? Plan and revisions are those that stand below under
+"plan" and "revisions", else those that you took from the record.
 
-- Was it done? The calls and their results show it; that the agent says so does not. A step that needs no call (to
-  think, to tell the user) is seen in what the agent says. What was not captured is unknown, not skipped.
-- Was it done in the intended order? Steps that do not depend on each other may change places.
-- Was one left out, or something of weight done that the plan does not hold?
+- Was each step done? Calls and their results show it; that the agent says so does not. A step that needs no call (to
+  think, to tell the user) is seen in what it says. What was not captured is unknown, not skipped.
+- In the intended order? Steps that do not depend on each other may change places.
+- Was something of weight done that the plan does not hold?
 
-A revision to which the result of a call gave cause is part of the plan from there on. One without such a cause is a
-deviation, and so is one that was never declared. A detour that a failed call made necessary is a small deviation if the
-agent returned to its plan. Whether the plan was good is asked elsewhere: a bad plan that was followed to the letter was
-followed.
+A revision to which a result gave cause is part of the plan from there on. One without a cause is a deviation, and so is
+a change that was not declared. A detour that a failed call made necessary is a small deviation if the agent returned to
+its plan. A bad plan that was followed to the letter was followed.
 
-Planned were search, compare and book. Example of "exactly": it searched, compared and booked. Example of "hardly": it
-booked at once.
+Example: it planned to search, compare and book. It did so: "exactly". It booked at once: "hardly".
 
 Guide:
 exactly     what happened is the plan, step by step
 nearly      nearly all steps in order, small deviations
-partly      followed in part: steps were skipped or out of order
+partly      steps were skipped or out of order
 hardly      only traces of the plan can be seen
 not at all  what happened has nothing to do with the plan
 """,

@@ -22,8 +22,8 @@ from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, undetermined
 from pandaeval_collector.scoring.metrics.trace._plan import (
-    BY_GUIDE_OF_PLAN,
     NO_PLAN,
+    NULL_WITHOUT_PLAN,
     PLAN,
     before_asking,
     judged_plan,
@@ -34,8 +34,8 @@ from pandaeval_otel.model import Trace
 class Quality(Answer):
     """``level``: the first of them is an excellent plan; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What is good about the plan and what is missing, in one to three sentences.")
-    level: Literal["excellent", "good", "usable", "weak", "none"] | None = Field(description=BY_GUIDE_OF_PLAN)
+    reason: Reason = Field(description="What is good about the plan and what is missing.")
+    level: Literal["excellent", "good", "usable", "weak", "none"] | None = Field(description=NULL_WITHOUT_PLAN)
 
 
 LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}
@@ -52,16 +52,15 @@ took from the record. Judge it by what the agent knew when it made the plan and 
 results and answer show later makes no plan better or worse.
 
 - Completeness: does it deal with every part and every condition of the task?
-- Coherence: does each step have what it needs from the steps before, in a sensible order?
+- Coherence: does each step have what it needs from the steps before?
 - Economy: could steps be left out, joined or done at once?
 - Detail: is each step clear enough to be done, without drowning in words?
 - Fit: is it a plan for what the user wanted, and not for something close to it?
 
-A short plan for a simple task is a good plan. Tools that were not captured are unknown: a step is not bad for a tool
-that is not listed then.
+A short plan for a simple task is a good plan. A tool that was not captured may have existed.
 
-Example of "excellent" for "book the cheapest flight on Friday": search Friday's flights, compare their prices, book the
-cheapest. Example of "weak": book a flight, then look for cheaper ones.
+Example: to book the cheapest flight on Friday, "search Friday's flights, compare prices, book the cheapest" is
+"excellent"; "book a flight, then look for cheaper ones" is "weak".
 
 Guide:
 excellent  complete, coherent, nothing too much

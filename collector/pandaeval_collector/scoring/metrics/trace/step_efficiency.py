@@ -20,7 +20,7 @@ from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, BY_THE_GUIDE, TASK, shows_nothing, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, shows_nothing, undetermined
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 from pandaeval_otel.model import Trace
 
@@ -28,10 +28,8 @@ from pandaeval_otel.model import Trace
 class Efficiency(Answer):
     """``level``: the first of them is no step too many; ``None``: it cannot be told."""
 
-    reason: Reason = Field(
-        description="Which steps were needless and why, or that none was, in one to three sentences."
-    )
-    level: Literal["none", "few", "many", "most", "all"] | None = Field(description=BY_THE_GUIDE)
+    reason: Reason = Field(description="Which steps were needless and why, or that none was.")
+    level: Literal["none", "few", "many", "most", "all"] | None
 
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
@@ -51,12 +49,11 @@ same tools would have needed. Needless are:
 - things fetched or done that nobody asked for and that were not used
 - long thoughts that go round in circles and lead to no next step
 
-Not needless are another try after a failure that gave reason to hope, a check before something that cannot be undone,
-paging through results, waiting for something that takes its time, and parallel calls that were all used. Many steps are
-fine where the task needs many. Whether the task was accomplished is asked elsewhere.
+Not needless are another try after a failure, a check before something that cannot be undone, paging, waiting, and
+parallel calls that were all used. Many steps are fine where the task needs many, accomplished or not.
 
-Example of "none": it read three pages of a list, and the answer rests on all of them. Example of "most": it read the
-same file four times, and searched for what nobody had asked for.
+Example: it read three pages of a list, and the answer rests on all of them: "none". It read the same file four times
+and searched for what nobody had asked for: "most".
 
 Guide:
 none  nothing could have been left out

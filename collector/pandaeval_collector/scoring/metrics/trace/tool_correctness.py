@@ -23,7 +23,6 @@ from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
-    BY_THE_GUIDE,
     NOTHING_TOLD,
     USER_INPUT,
     Part,
@@ -45,11 +44,11 @@ class ToolSelection(Answer):
     """What is wrong first, then ``score``, which may not contradict it: 0..1, 1 is exactly the right tools; ``None``:
     it cannot be told."""
 
-    missing: _Names = Field(description="Tools that were needed or would plainly have helped, and were not called")
-    excess: _Names = Field(description="Called tools that the task did not need, or needed less often")
-    wrong: _Names = Field(description="Called tools that were mistaken for another, or serve something else")
-    reason: Reason = Field(description="Why these, or why none, in one to three sentences.")
-    score: Part = Field(description=BY_THE_GUIDE)
+    missing: _Names = Field(description="Needed, or plainly of help, and not called")
+    excess: _Names = Field(description="Called without need, or again for nothing")
+    wrong: _Names = Field(description="Called in place of another one, or for something else than the user wanted")
+    reason: Reason = Field(description="Why these, or why none.")
+    score: Part
 
 
 def _called(trace: Trace) -> list[str]:
@@ -83,29 +82,23 @@ PART = QuestionPart(
     level="trace",
     about=ABOUT,
     text="""
-Did the agent choose its tools well for what the user wanted? Compare the tools that it called, which are listed below
-under "tools_called", with those that it had. First name those that are
+Did the agent choose its tools well for what the user wanted? Compare the tools that it called, listed below under
+"tools_called", with those that it had. First name those that are missing, in excess or wrong; then give the number.
 
-- missing: the task needed the tool, or it would plainly have helped, and it was not called
-- in excess: called though the task did not need it, or called again for nothing
-- wrong: called where another one was meant, or it does not serve what the user wanted
+Only the choice counts here, not arguments, success of calls or the answer. Another try after a failure is not in
+excess, nor is looking first at what is to be changed. A tool that is not listed may have existed. Where the task can be
+done well without a tool, or the agent was right to ask back or refuse, none is missing; neither is what is still to
+come where the facts say that the run may go on elsewhere.
 
-Then give the number. Only the choice counts here, not the arguments, not whether a call worked, not the answer; another
-try after a failure is not in excess, and neither is looking first at what is to be changed. Definitions are not always
-captured: a tool that is not listed may have existed. If no tool was called, ask whether the task could be done well
-without; where the agent was right to ask back or to refuse, no tool is missing. Where the facts say that the run may go
-on elsewhere, judge the calls that were made: what is still to come is not missing.
+Without a name the number is 0.75 at least, with one that is missing or wrong below 1, and null only without a name.
 
-Without any name the number is 0.75 at least; with one that is missing or wrong it is below 1; where it cannot be told,
-name none and give null.
-
-The user asks where a parcel is. Example of a pass: it called track_parcel and, needlessly, list_offices: in excess
-list_offices, 0.75. Example of a failure: it called list_offices alone: missing track_parcel, wrong list_offices, 0.0.
+Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: in excess list_offices, 0.75. It
+called list_offices alone: missing track_parcel, wrong list_offices, 0.0.
 
 Guide:
 1.0   exactly the tools that the task needs
-0.75  right on the whole: one needless call, or one small helper left aside
-0.5   mixed: about as much right as wrong, or a tool that matters is missing
+0.75  one needless call, or one small helper left aside
+0.5   as much right as wrong, or a tool that matters is missing
 0.25  mostly wrong, needless or missing
 0.0   none of the tools that the task needs
 """,
