@@ -11,12 +11,11 @@ import pytest
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, FirstCalls, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.scoring.metrics.trace.confidence import PART as CONFIDENCE
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace
 
-RUBRIC = rubric_of((CONFIDENCE,))
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 Say = Callable[[int, ModelCall], ModelAnswer]
 

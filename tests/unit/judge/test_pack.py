@@ -15,13 +15,13 @@ from pydantic import BaseModel, Field
 from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
 from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict, rubric_of
-from pandaeval_collector.scoring.metrics.trace.confidence import PART as CONFIDENCE
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 from support.examples import examples
 from support.judged import TRACE_ID, call, trace
 
-RUBRIC = rubric_of((CONFIDENCE,))
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 SECRET = b"s" * 32
 FENCE = nonce(SECRET, TRACE_ID, "d1")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.scoring.metrics.trace.argument_correctness import PART as OF_ARGUMENTS
-from pandaeval_collector.scoring.metrics.trace.confidence import PART as CONFIDENCE
+from pandaeval_collector.scoring.metrics.trace.argument_correctness import METRIC as OF_ARGUMENTS
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.scoring.metrics.turn.helpfulness import METRIC as HELPFULNESS
 
-RUBRIC = rubric_of((CONFIDENCE,))
-ARGUMENTS = rubric_of((OF_ARGUMENTS,))
+RUBRIC = CONFIDENCE.rubrics[-1]
+ARGUMENTS = OF_ARGUMENTS.rubrics[-1]
 
 ECHO = "0123abcd"
 GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}

@@ -3,23 +3,25 @@ that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from pandaeval_collector.base.score import Unscored, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
-from pandaeval_collector.judge.desk import NoVerdictError
+from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
-from pandaeval_collector.judge.rubric import Answer, Extraction
+from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart
 from pandaeval_collector.judge.schemas import STEP
-from pandaeval_collector.scoring.metric import TraceContext
+from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
 from pandaeval_otel.model import ToolCall, Trace
+
+P = TypeVar("P", bound=BaseModel)
 
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
@@ -217,3 +219,56 @@ def parameters(call: ToolCall) -> Any:
     value = redact_value(call.arguments)
     text = as_text(value)
     return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
+
+
+# A judged metric of level trace: its question, and what becomes of the answer.
+class ConcludedError(Exception):
+    """What was extracted settles the question; ``finding``: how."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+def of_trace(
+    name: str,
+    about: str | None,
+    version: str,
+    question: str,
+    needs: str,
+    text: str,
+    answer: type[P],
+    score: Callable[[P, Trace, Facts], Score | Unscored],
+    evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
+    settings: Mapping[str, Any] | None = None,
+    extractions: tuple[Extraction[Any], ...] = (),
+    **more: Any,
+) -> TraceMetric:
+    """Makes a metric that has a judge answer the question in ``text``, and ``score`` the answer by the facts that the
+    ``extractions`` found. ``more``: of :class:`pandaeval_collector.judge.rubric.QuestionPart`."""
+    part = QuestionPart(
+        name=name, version=version, level="trace", about=ABOUT, text=text, answer=answer, needs=extractions, **more
+    )
+
+    async def ask(trace: Trace, judge: Judge) -> Finding | None:
+        try:
+            found, facts = await judge.answer(part, trace)
+        except ConcludedError as concluded:
+            return concluded.finding
+        return score(found, trace, facts)
+
+    return Metric(
+        level="trace",
+        name=name,
+        kind="llm",
+        version=version,
+        threshold=0.5,
+        question=question,
+        about=about or "",
+        needs=needs,
+        evaluate=evaluate,
+        ask=ask,
+        part=part,
+        settings=settings or {},
+        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    )

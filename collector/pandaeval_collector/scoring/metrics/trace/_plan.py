@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, Extraction, QuestionPart
+from pandaeval_collector.judge.rubric import Answer, Extraction
 from pandaeval_collector.judge.sections import said_on_the_way
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
+    ConcludedError,
     Step,
     answered,
     no_such,
@@ -23,8 +23,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     told,
 )
 from pandaeval_otel.model import Trace
-
-P = TypeVar("P", bound=BaseModel)
 
 
 class PlanStep(Answer):
@@ -55,16 +53,12 @@ class Plan(Answer):
     )
 
 
-class NoPlanError(Exception):
-    """The agent declared no plan."""
-
-
 def _facts(found: Plan, trace: Trace) -> dict[str, Any]:
     """Returns ``plan`` as first declared, ``shown_by`` of each step, and the ``revisions``, each with the call whose
     result gave cause to it, or ``None``."""
     plan = [each for each in found.plan if any(map(str.isalnum, each.step))]
     if not plan:
-        raise NoPlanError
+        raise ConcludedError(NO_PLAN)
     calls = range(1, len(trace.tool_calls) + 1)
     revisions = [
         {"change": each.change.strip(), "cause": f"call {each.cause}" if each.cause in calls else None}
@@ -101,15 +95,6 @@ Example: before call 1 it says "first I need the price, then I can compare": get
     facts=_facts,
     given=lambda trace, facts: numbers(trace),
 )
-
-
-async def judged_plan(part: QuestionPart[P], trace: Trace, judge: Judge) -> tuple[P, dict[str, Any]] | None:
-    """Returns the answer to a question about the plan, and the facts that it needs; ``None`` where there is no plan.
-    Raises :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
-    try:
-        return await judge.answer(part, trace)
-    except NoPlanError:
-        return None
 
 
 NULL_WITHOUT_PLAN = "Null, too, if there is no plan."

@@ -22,12 +22,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    ABOUT,
     USER_INPUT,
+    of_trace,
     undetermined,
     user_input,
     why_not_captured,
@@ -99,44 +98,6 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
 
 
-PART = QuestionPart(
-    name="argument_correctness",
-    version="9",
-    level="trace",
-    about=ABOUT,
-    text="""
-Were the arguments of each tool call right? Give one verdict for each call that is listed below under "tool_calls", by
-its number in the record, and none for others. What the agent thought or said before a call is no evidence that it is
-right.
-
-yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. What instructions and the conversation before say is known. A sensible default for what was left open is a yes;
-so is another spelling of the same thing, and what follows by arithmetic or from the date of the run.
-
-no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
-condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the form
-is not the one that the tool asks for.
-
-unknown: the record does not tell. A value may come from a result that was not captured or from a part that was cut.
-
-Example: asked for Friday the 14th, date 14 without the language, which nobody named, is a yes, and date 13 a no.
-
-That a call failed is evidence only if the error speaks of the arguments. Whether the tool was the right one is asked
-elsewhere.
-""",
-    answer=Arguments,
-    check=_check,
-    tokens=2950,
-    needs=(USER_INPUT,),
-    given=lambda trace, facts: {
-        **facts,
-        "tool_calls": [
-            {"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in _judged(trace)
-        ],
-    },
-)
-
-
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if not trace.tool_calls:
         return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
@@ -144,14 +105,8 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if not numbers:
         return Unscored(Why.NO_CONTENT, f"the arguments of no call were captured ({why_not_captured(trace)})")
     if all(refused(trace.tool_calls[number - 1]) for number in numbers):
-        return _score(trace, user_input(trace), dict.fromkeys(numbers), "")
+        return _share(trace, user_input(trace), dict.fromkeys(numbers), "")
     return None
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found, facts = await judge.answer(PART, trace)
-    asked = user_input(trace) or facts.get("task")
-    return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
 
 
 def _judged(trace: Trace) -> list[int]:
@@ -172,7 +127,7 @@ def _known(trace: Trace, call: ToolCall) -> bool:
     return call.has_arguments
 
 
-def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
+def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
     verdicts: list[dict[str, Any]] = []
     for number, said_of in sorted(found.items()):
         if said_of is None or refused(trace.tool_calls[number - 1]):
@@ -211,16 +166,47 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-METRIC = Metric(
-    level="trace",
-    name="argument_correctness",
-    kind="llm",
+def _score(found: Arguments, trace: Trace, facts: Facts) -> Score | Unscored:
+    asked = user_input(trace) or facts.get("task")
+    return _share(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
+
+
+METRIC = of_trace(
+    "argument_correctness",
+    about=__doc__,
     version="9",
-    threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
+    text="""
+Were the arguments of each tool call right? Give one verdict for each call that is listed below under "tool_calls", by
+its number in the record, and none for others. What the agent thought or said before a call is no evidence that it is
+right.
+
+yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
+needs. What instructions and the conversation before say is known. A sensible default for what was left open is a yes;
+so is another spelling of the same thing, and what follows by arithmetic or from the date of the run.
+
+no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
+condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the form
+is not the one that the tool asks for.
+
+unknown: the record does not tell. A value may come from a result that was not captured or from a part that was cut.
+
+Example: asked for Friday the 14th, date 14 without the language, which nobody named, is a yes, and date 13 a no.
+
+That a call failed is evidence only if the error speaks of the arguments. Whether the tool was the right one is asked
+elsewhere.
+""",
+    answer=Arguments,
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    part=PART,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    tokens=2950,
+    extractions=(USER_INPUT,),
+    given=lambda trace, facts: {
+        **facts,
+        "tool_calls": [
+            {"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in _judged(trace)
+        ],
+    },
 )

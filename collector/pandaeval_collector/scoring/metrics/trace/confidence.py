@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, Part, shows_nothing, undetermined
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace, shows_nothing, undetermined
 from pandaeval_otel.model import Trace
 
 
@@ -28,11 +26,16 @@ class Confidence(Answer):
     confidence: Part
 
 
-PART = QuestionPart(
-    name="confidence",
+def _score(found: Confidence, trace: Trace, facts: Facts) -> Score | Unscored:
+    return undetermined(found.reason) if found.confidence is None else Score(found.confidence, found.reason)
+
+
+METRIC = of_trace(
+    "confidence",
+    about=__doc__,
     version="6",
-    level="trace",
-    about=ABOUT,
+    question="How sure of itself was the agent?",
+    needs="an answer or tool calls; a judge",
     text="""
 How confident was the agent's manner? Judge how it acted and spoke, and neither whether it is right nor whether its
 steps were the best ones.
@@ -56,25 +59,6 @@ Guide:
 0.0   it only guesses, or gives up without having tried
 """,
     answer=Confidence,
-)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found, _ = await judge.answer(PART, trace)
-    return undetermined(found.reason) if found.confidence is None else Score(found.confidence, found.reason)
-
-
-METRIC = Metric(
-    level="trace",
-    name="confidence",
-    kind="llm",
-    version="6",
-    threshold=0.5,
-    question="How sure of itself was the agent?",
-    needs="an answer or tool calls; a judge",
+    score=_score,
     evaluate=shows_nothing,
-    about=__doc__,
-    ask=_ask,
-    part=PART,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

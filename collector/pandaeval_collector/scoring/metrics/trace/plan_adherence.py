@@ -16,18 +16,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, undetermined
-from pandaeval_collector.scoring.metrics.trace._plan import (
-    NO_PLAN,
-    NULL_WITHOUT_PLAN,
-    PLAN,
-    before_asking,
-    judged_plan,
-)
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, undetermined
+from pandaeval_collector.scoring.metrics.trace._plan import NULL_WITHOUT_PLAN, PLAN, before_asking
 from pandaeval_otel.model import Trace
 
 
@@ -41,11 +33,20 @@ class Adherence(Answer):
 LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}
 """What each is worth."""
 
-PART = QuestionPart(
-    name="plan_adherence",
+
+def _score(found: Adherence, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.level is None:
+        return undetermined(found.reason)
+    revised = () if facts["revisions"] == "none" else ("revisions",)
+    return Score(LEVELS[found.level], found.reason, {key: facts[key] for key in ("plan", "shown_by", "task", *revised)})
+
+
+METRIC = of_trace(
+    "plan_adherence",
+    about=__doc__,
     version="7",
-    level="trace",
-    about=ABOUT,
+    question="Did the agent do what it had planned?",
+    needs="thoughts, words on the way or a planning tool; a judge",
     text="""
 How closely did the agent follow its plan as it was first declared? Plan and revisions are those that stand below under
 "plan" and "revisions", else those that you took from the record.
@@ -69,34 +70,9 @@ hardly      only traces of the plan can be seen
 not at all  what happened has nothing to do with the plan
 """,
     answer=Adherence,
-    needs=(PLAN, TASK),
-    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan", "revisions") if key in facts},
-)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    if (found := await judged_plan(PART, trace, judge)) is None:
-        return NO_PLAN
-    adherence, facts = found
-    if adherence.level is None:
-        return undetermined(adherence.reason)
-    revised = () if facts["revisions"] == "none" else ("revisions",)
-    metadata = {key: facts[key] for key in ("plan", "shown_by", "task", *revised)}
-    return Score(LEVELS[adherence.level], adherence.reason, metadata)
-
-
-METRIC = Metric(
-    level="trace",
-    name="plan_adherence",
-    kind="llm",
-    version="7",
-    threshold=0.5,
-    question="Did the agent do what it had planned?",
-    needs="thoughts, words on the way or a planning tool; a judge",
+    score=_score,
     evaluate=before_asking,
-    about=__doc__,
-    ask=_ask,
-    part=PART,
     settings={"levels": LEVELS},
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    extractions=(PLAN, TASK),
+    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan", "revisions") if key in facts},
 )

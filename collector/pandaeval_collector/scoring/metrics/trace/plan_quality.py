@@ -16,18 +16,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, undetermined
-from pandaeval_collector.scoring.metrics.trace._plan import (
-    NO_PLAN,
-    NULL_WITHOUT_PLAN,
-    PLAN,
-    before_asking,
-    judged_plan,
-)
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, undetermined
+from pandaeval_collector.scoring.metrics.trace._plan import NULL_WITHOUT_PLAN, PLAN, before_asking
 from pandaeval_otel.model import Trace
 
 
@@ -41,11 +33,19 @@ class Quality(Answer):
 LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}
 """What each is worth."""
 
-PART = QuestionPart(
-    name="plan_quality",
+
+def _score(found: Quality, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.level is None:
+        return undetermined(found.reason)
+    return Score(LEVELS[found.level], found.reason, {key: facts[key] for key in ("plan", "shown_by", "task")})
+
+
+METRIC = of_trace(
+    "plan_quality",
+    about=__doc__,
     version="7",
-    level="trace",
-    about=ABOUT,
+    question="Was the agent's plan a good one for its task?",
+    needs="thoughts, words on the way or a planning tool; a judge",
     text="""
 How good was the agent's plan for its task? The plan is the one that stands below under "plan", else the one that you
 took from the record. Judge it by what the agent knew when it made the plan and by the tools that it had: what calls,
@@ -70,33 +70,10 @@ weak       it would fail at several places
 none       not a plan for this task
 """,
     answer=Quality,
-    sees="outset",
-    needs=(PLAN, TASK),
-    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan") if key in facts},
-)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    if (found := await judged_plan(PART, trace, judge)) is None:
-        return NO_PLAN
-    quality, facts = found
-    if quality.level is None:
-        return undetermined(quality.reason)
-    return Score(LEVELS[quality.level], quality.reason, {key: facts[key] for key in ("plan", "shown_by", "task")})
-
-
-METRIC = Metric(
-    level="trace",
-    name="plan_quality",
-    kind="llm",
-    version="7",
-    threshold=0.5,
-    question="Was the agent's plan a good one for its task?",
-    needs="thoughts, words on the way or a planning tool; a judge",
+    score=_score,
     evaluate=before_asking,
-    about=__doc__,
-    ask=_ask,
-    part=PART,
     settings={"levels": LEVELS},
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    sees="outset",
+    extractions=(PLAN, TASK),
+    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan") if key in facts},
 )

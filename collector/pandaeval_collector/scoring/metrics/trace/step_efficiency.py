@@ -16,11 +16,9 @@ from typing import Literal
 from pydantic import Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import ABOUT, TASK, shows_nothing, undetermined
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, shows_nothing, undetermined
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 from pandaeval_otel.model import Trace
 
@@ -35,11 +33,19 @@ class Efficiency(Answer):
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 """What each is worth."""
 
-PART = QuestionPart(
-    name="step_efficiency",
+
+def _score(found: Efficiency, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.level is None:
+        return undetermined(found.reason)
+    return efficiency_limit(trace).applied(LEVELS[found.level], found.reason, facts)
+
+
+METRIC = of_trace(
+    "step_efficiency",
+    about=__doc__,
     version="8",
-    level="trace",
-    about=ABOUT,
+    question="Did the agent reach its goal without needless steps?",
+    needs="an answer or steps, and what the user asked; a judge",
     text="""
 How many of the agent's steps were needless for its task? Compare them with the fewest that a skilled agent with the
 same tools would have needed. Needless are:
@@ -63,30 +69,9 @@ most  most of the work was needless
 all   nothing that it did served the task
 """,
     answer=Efficiency,
-    needs=(TASK,),
-    given=lambda trace, facts: {**facts, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls},
-)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found, facts = await judge.answer(PART, trace)
-    if found.level is None:
-        return undetermined(found.reason)
-    return efficiency_limit(trace).applied(LEVELS[found.level], found.reason, facts)
-
-
-METRIC = Metric(
-    level="trace",
-    name="step_efficiency",
-    kind="llm",
-    version="8",
-    threshold=0.5,
-    question="Did the agent reach its goal without needless steps?",
-    needs="an answer or steps, and what the user asked; a judge",
+    score=_score,
     evaluate=shows_nothing,
-    about=__doc__,
-    ask=_ask,
-    part=PART,
     settings={"levels": LEVELS},
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    extractions=(TASK,),
+    given=lambda trace, facts: {**facts, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls},
 )

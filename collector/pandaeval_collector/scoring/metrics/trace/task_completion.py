@@ -21,15 +21,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    ABOUT,
     TASK,
     Part,
     crashed,
+    of_trace,
     shows_nothing,
     told,
     undetermined,
@@ -76,11 +75,27 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
     return f'verdict: with "{answered}" and "{taken}" before it, {wrong} is wanted' if wrong else None
 
 
-PART = QuestionPart(
-    name="task_completion",
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if told(trace) and crashed(trace):
+        return None
+    last = trace.turns[-1].assistant if trace.turns else None
+    if told(trace) and trace.output is None and last is None:
+        return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
+    return shows_nothing(trace, context)
+
+
+def _score(found: Completion, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.verdict is None:
+        return undetermined(found.reason)
+    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
+
+
+METRIC = of_trace(
+    "task_completion",
+    about=__doc__,
     version="8",
-    level="trace",
-    about=ABOUT,
+    question="Did the agent do what it was asked to do?",
+    needs="an answer or steps, and what the user asked; a judge",
     text="""
 How much of the user's task was accomplished?
 
@@ -106,37 +121,8 @@ Guide:
 0.0-0.24   hardly touched, or something else was done
 """,
     answer=Completion,
-    check=_check,
-    needs=(TASK,),
-)
-
-
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if told(trace) and crashed(trace):
-        return None
-    last = trace.turns[-1].assistant if trace.turns else None
-    if told(trace) and trace.output is None and last is None:
-        return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
-    return shows_nothing(trace, context)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found, facts = await judge.answer(PART, trace)
-    if found.verdict is None:
-        return undetermined(found.reason)
-    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
-
-
-METRIC = Metric(
-    level="trace",
-    name="task_completion",
-    kind="llm",
-    version="8",
-    threshold=0.5,
-    question="Did the agent do what it was asked to do?",
-    needs="an answer or steps, and what the user asked; a judge",
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    part=PART,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    extractions=(TASK,),
 )

@@ -17,17 +17,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.neutral import neutral, one_line
-from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    ABOUT,
     NOTHING_TOLD,
     USER_INPUT,
     Part,
     answered,
     available_tools,
+    of_trace,
     told,
     tools_called,
     undetermined,
@@ -76,11 +75,36 @@ def _check(found: ToolSelection, given: Mapping[str, Any]) -> str | None:
     return None
 
 
-PART = QuestionPart(
-    name="tool_correctness",
+def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
+    if not told(trace):
+        return NOTHING_TOLD
+    if trace.tool_calls:
+        return None
+    if not trace.tools:
+        return Assumed("no tool was called, and no definition of one was seen", _metadata(trace, user_input(trace)))
+    if not answered(trace) and trace.error is None:
+        return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured that could do without")
+    return None
+
+
+def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
+    return {"user_input": asked, "tools_called": tools_called(trace), "available_tools": available_tools(trace)}
+
+
+def _score(found: ToolSelection, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.score is None:
+        return undetermined(found.reason)
+    named = {"missing": found.missing, "excess": found.excess, "wrong": found.wrong}
+    metadata = _metadata(trace, user_input(trace) or facts.get("task"))
+    return Score(found.score, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
+
+
+METRIC = of_trace(
+    "tool_correctness",
+    about=__doc__,
     version="8",
-    level="trace",
-    about=ABOUT,
+    question="Did the agent choose the right tools?",
+    needs="tool calls or tool definitions; a judge",
     text="""
 Did the agent choose its tools well for what the user wanted? Compare the tools that it called, listed below under
 "tools_called", with those that it had. First name those that are missing, in excess or wrong; then give the number.
@@ -103,47 +127,9 @@ Guide:
 0.0   none of the tools that the task needs
 """,
     answer=ToolSelection,
-    check=_check,
-    needs=(USER_INPUT,),
-    given=lambda trace, facts: {**facts, "tools_called": _called(trace)},
-)
-
-
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if not told(trace):
-        return NOTHING_TOLD
-    if trace.tool_calls:
-        return None
-    if not trace.tools:
-        return Assumed("no tool was called, and no definition of one was seen", _metadata(trace, user_input(trace)))
-    if not answered(trace) and trace.error is None:
-        return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured that could do without")
-    return None
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    found, facts = await judge.answer(PART, trace)
-    if found.score is None:
-        return undetermined(found.reason)
-    named = {"missing": found.missing, "excess": found.excess, "wrong": found.wrong}
-    metadata = _metadata(trace, user_input(trace) or facts.get("task"))
-    return Score(found.score, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
-
-
-def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
-    return {"user_input": asked, "tools_called": tools_called(trace), "available_tools": available_tools(trace)}
-
-
-METRIC = Metric(
-    level="trace",
-    name="tool_correctness",
-    kind="llm",
-    version="8",
-    threshold=0.5,
-    question="Did the agent choose the right tools?",
-    needs="tool calls or tool definitions; a judge",
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    part=PART,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    extractions=(USER_INPUT,),
+    given=lambda trace, facts: {**facts, "tools_called": _called(trace)},
 )
