@@ -88,7 +88,8 @@ ignored tool result    it called a tool, and then ignored or contradicted what c
 missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
 
 Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
-call" is possible. What a tool answered that was not captured is unknown, and was not ignored.
+call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
+weather, it looks, and tells what came back: no failure.
 """,
     ToolBehavior,
     _check,

@@ -24,7 +24,7 @@ Things that cost: details that nobody needs here; the same said several times; p
 a bare word where the user needs context. What counts is what this message asks for: a long answer to a question that
 needs one is not too long.
 
-Example: a yes-or-no question is answered with yes and two paragraphs of background: 3.
+Example: to a yes-or-no question, "yes, until Friday" is 5, yes and two paragraphs of background 3, two pages 1.
 
 Guide:
 5  the right length, every word is needed
