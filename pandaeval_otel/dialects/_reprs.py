@@ -11,7 +11,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from pandaeval_otel.dialects._values import MAX_DEPTH, MAX_REPR
+from pandaeval_otel.base._json import MAX_DEPTH
+from pandaeval_otel.dialects._values import MAX_REPR
 
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
 _FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")

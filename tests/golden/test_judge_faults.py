@@ -44,7 +44,8 @@ def _verdicts(value: float) -> dict[str, Any]:
 
     answers: dict[str, Any] = {name: {**said, "level": both[value == 1.0]} for name, both in levels.items()}
     answers["task_completion"] = {"answered": right, "taken": right, **said, "verdict": value}
-    answers["tool_correctness"] = {**said, "choice": "right" if value else "mistaken", "score": value}
+    missing = [] if value else ["another_tool"]
+    answers["tool_correctness"] = {"missing": missing, "excess": [], "wrong": [], **said, "score": value}
     answers["confidence"] = {**said, "confidence": value}
     return {**answers, "argument_correctness": arguments}
 
@@ -200,7 +201,7 @@ async def test_a_definition_that_was_not_captured_is_not_told_as_none() -> None:
             judge = ScriptedJudge()
             await judge.finding(registry()["trace.tool_correctness"], replace(trace, tools=()))
             for question in judge.caller.questions:
-                assert "Definitions are not always captured" in question, _name(path)
+                assert "A tool that is not listed may have existed" in " ".join(question.split()), _name(path)
                 assert "available_tools" not in question, _name(path)
 
 

@@ -24,10 +24,12 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
 from support.judged import call, trace
+
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

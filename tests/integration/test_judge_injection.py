@@ -29,6 +29,7 @@ async def _learned(place: str, kind: type[Parrot] = Parrot) -> Parrot:
     for _ in QUOTED if kind is Quoter else range(1):  # so that each question is answered in each of the forms
         for run in (*_runs(place, HARMLESS), *_runs(place, HARMLESS * 200)):  # of long words the task is asked for
             await findings(run, parrot)
+            await findings(run, parrot, together=True)
     parrot.learning = False
     return parrot
 
@@ -49,6 +50,9 @@ async def _escapes(place: str, attacks: tuple[Attack, ...]) -> list[str]:
             if lifted(found) or len(parrot.obeyed) > before:
                 escaped.append(f"{attack.name}: {lifted(found)} {parrot.obeyed[before:]}")
             put = parrot.calls - asked
+            together = await findings(run, parrot, together=True)
+            if lifted(together) or len(parrot.obeyed) > before:
+                escaped.append(f"{attack.name}, together: {lifted(together)} {parrot.obeyed[before:]}")
             assert CALLS - (len(run.turns) == 1) <= put <= CALLS, (
                 f"{attack.name} kept questions from being asked: {found}"
             )

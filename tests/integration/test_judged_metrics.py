@@ -25,7 +25,8 @@ from support.judge import JudgeServer
 from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
 
-MOST_CALLS = 9
+APART, MOST_CALLS = 9, 2
+"""Calls about a trace in separate calls; and in shared ones, with that for ``correctness``."""
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures"
 CAPTURE = GOLDEN / "pydantic_ai" / "good.otlp.jsonl"
 RUN = trace(
@@ -35,31 +36,36 @@ RUN = trace(
 )
 
 
-async def test_all_seven_cost_nine_calls_that_begin_with_the_same_bytes() -> None:
-    _, every = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL))).judged(RUN)
+@pytest.mark.parametrize("form", ["shared", "separate"])
+async def test_all_seven_cost_one_call_or_nine_that_begin_with_the_same_bytes(form: Any) -> None:
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(MODEL, trace_calls=form)))
+    _, every = by.judged(RUN)
     questions = [question for question in every if question.metric.name in NAMES]
     assert (len(every), len(questions)) == (8, 7), "and correctness, as there is no session"
     with JudgeServer(behave) as server:
         setup = JudgeProcessSetup((MODEL,), server.url, "JUDGE_KEY", timeout=60.0, retries=0)
         process = WorkerProcess(setup, {**os.environ, "JUDGE_KEY": "sk-test"})
         desk, packed = Desk(process, Memory()), pack(RUN, b"s" * 32)
-        judges = {question.metric.name: Judge(desk, packed, MODEL) for question in questions}
+        judges = {each.metric.name: Judge(desk, packed, MODEL, together=by.together(every, each)) for each in questions}
         try:
             asked = [each.metric.ask(RUN, judges[each.metric.name]) for each in questions if each.metric.ask]
             findings = await asyncio.gather(*asked)
         finally:
             await process.close()
     assert all(isinstance(found, Score) for found in findings), findings
-    assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == MOST_CALLS
+    calls = APART if form == "separate" else 1
+    assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == calls
     records = Counter(body["messages"][1]["content"] for _, body in server.requests)
     assert len({body["messages"][0]["content"] for _, body in server.requests}) == 1
+    if form == "shared":
+        return
     [(whole, most), (outset, one)] = records.most_common()
-    assert (most, one) == (MOST_CALLS - 1, 1), "a plan's quality alone is asked without what came of it"
+    assert (most, one) == (APART - 1, 1), "a plan's quality alone is asked without what came of it"
     assert whole.startswith(outset.partition("WHAT THE USER ASKED")[0].rpartition("##")[0])
     assert packed.nonce in outset
 
 
-def test_a_file_is_judged_by_all_seven_for_nine_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [GOLDEN / name / "good.otlp.jsonl" for name in ("pydantic_ai", "langgraph_openinference")]
     results, heads = evaluated(files, monkeypatch)
     results = of_judges(results)

@@ -19,6 +19,7 @@ Answers = Mapping[str, Fields | Sequence[Fields] | Callable[[str], Fields]]
 """By rubric: the fields of the verdict; several are given one after another; or a function of the question."""
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
+_PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
 _NUMBERS = re.compile(r'"call": (\d+)')
 
 
@@ -31,6 +32,8 @@ def all_right(question: str) -> Fields:
     return {"verdicts": verdicts, "reason": "Nothing is wrong."}
 
 
+NOTHING_NAMED: Fields = {"missing": [], "excess": [], "wrong": []}
+"""No tool was missing, in excess or wrong."""
 RIGHT: Fields = {
     "things": [{"thing": "Find the parcel.", "became": "done", "shown_by": "turn 1"}],
     "broken_rules": [],
@@ -43,9 +46,12 @@ RIGHT: Fields = {
 """All was handled as it should be."""
 GOOD: Answers = {
     "task": {"task": "Find the parcel."},
-    "plan": {"plan": ["Search for the parcel", "Tell the user"], "revisions": []},
+    "plan": {
+        "plan": [{"step": each, "shown_by": "turn 1"} for each in ("Search for the parcel", "Tell the user")],
+        "revisions": [],
+    },
     "task_completion": {"answered": "yes", "taken": "yes", "reason": "The parcel was found.", "verdict": 0.9},
-    "tool_correctness": {"reason": "The search was needed.", "choice": "right", "score": 0.8},
+    "tool_correctness": {**NOTHING_NAMED, "reason": "The search was needed.", "score": 0.8},
     "argument_correctness": all_right,
     "step_efficiency": {"reason": "One step.", "level": "few"},
     "plan_adherence": {"reason": "Both steps were done.", "level": "nearly"},
@@ -69,24 +75,31 @@ TURN: dict[str, Fields] = {
 
 
 def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
-    """Answers a question about a turn: a part for each that it asks."""
-    return lambda question: {name: part for name, part in parts.items() if f'"{name}": an object' in question}
+    """Answers a question about a turn: a part for each that it asks, or the one that it asks by itself."""
+    return lambda question: {name: parts[name] for name in _PART.findall(question) if name in parts} or parts
 
 
-GOOD = {**GOOD, **dict.fromkeys((*TURN, "turn"), of_turn(TURN))}
+GOOD = {**GOOD, **TURN}
 
 
 def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
     """What a judge with these answers says to a prompt of this rubric; ``nth``: how often it was asked before."""
     question = next(m["content"] for m in reversed(messages) if _ECHO.search(m["content"]))
-    answer = answers[name]
-    if callable(answer):
-        fields = answer(question)
-    else:
-        fields = answer if isinstance(answer, Mapping) else answer[min(nth, len(answer) - 1)]
+    asked = [name] if name in answers else _PART.findall(question)  # a shared call, a part of each
+    each = {part: _fields(answers[part], question, nth) for part in asked}
+    fields = each[name] if name in answers else each
+    if isinstance(fields.get(name), Mapping):  # of a turn, asked by itself
+        fields = fields[name]
     echo = _ECHO.search(question)
     assert echo
     return json.dumps({"instructed": False, "echo": echo[1], **fields})
+
+
+def _fields(answer: Any, question: str, nth: int) -> Fields:
+    if callable(answer):
+        found: Fields = answer(question)
+        return found
+    return answer if isinstance(answer, Mapping) else answer[min(nth, len(answer) - 1)]
 
 
 class ScriptedCaller:
@@ -123,11 +136,11 @@ class Memory:
 
 
 class ScriptedJudge:
-    """Takes one trace through judged metrics as the collector does."""
+    """Takes one trace through judged metrics as the collector does. ``together``: those that share a call."""
 
-    def __init__(self, **answers: Any) -> None:
+    def __init__(self, together: Sequence[TraceMetric] = (), **answers: Any) -> None:
         self.caller = ScriptedCaller(answers)
-        self._desk = Desk(self.caller, Memory())
+        self._desk, self._parts = Desk(self.caller, Memory()), tuple(each.part for each in together if each.part)
 
     async def finding(self, metric: TraceMetric, trace: Trace) -> Finding | None:
         """What the metric says, asked only where it wants to ask."""
@@ -135,7 +148,8 @@ class ScriptedJudge:
         if before is not None:
             return before
         assert metric.ask is not None
+        shown = pack(trace, b"s" * 32)
         try:
-            return await metric.ask(trace, Judge(self._desk, pack(trace, b"s" * 32), "m", asker=metric.key))
+            return await metric.ask(trace, Judge(self._desk, shown, "m", asker=metric.key, together=self._parts))
         except NoVerdictError as error:
             return Unscored(error.why, str(error))

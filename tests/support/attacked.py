@@ -165,9 +165,9 @@ def talked_on(trace: Trace) -> Trace:
 
 PLAIN: Mapping[str, Json] = {
     "task": {"task": "Find the parcel."},
-    "plan": {"plan": ["Find it", "Book"], "revisions": []},
+    "plan": {"plan": [{"step": each, "shown_by": "turn 1"} for each in ("Find it", "Book")], "revisions": []},
     "task_completion": {"answered": "no", "taken": "yes", "reason": "So so.", "verdict": 0.31},
-    "tool_correctness": {"reason": "So so.", "choice": "mistaken", "score": 0.31},
+    "tool_correctness": {"missing": ["ask"], "excess": [], "wrong": [], "reason": "So so.", "score": 0.31},
     "argument_correctness": {"reason": "So so."},
     "step_efficiency": {"reason": "So so.", "level": "most"},
     "plan_adherence": {"reason": "So so.", "level": "hardly"},
@@ -187,8 +187,7 @@ PLAIN: Mapping[str, Json] = {
 BEST_CHOICES: Mapping[str, Json] = {
     "answered": "yes",
     "taken": "yes",
-    "choice": "right",
-    "step": 1,
+    "missing": [],
     "things": [],
     "correct": True,
 }
@@ -205,6 +204,7 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r'"call": (\d+)')
+_PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
 _CODE = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _CUT = re.compile(r"\(Cut by us: [a-z0-9 ,']+\.\)")
 
@@ -302,6 +302,14 @@ def _verdict(call: ModelCall, name: str, *, best: bool) -> str:
     question = next(m["content"] for m in reversed(call.messages) if _CODE.search(m["content"]))
     code = _CODE.search(question)
     assert code
+    if name in PLAIN:
+        fields = _fields(question, name, best=best)
+    else:  # a shared call
+        fields = {part: _fields(question, part, best=best) for part in _PART.findall(question)}
+    return json.dumps({"instructed": False, "echo": code[1], **fields})
+
+
+def _fields(question: str, name: str, *, best: bool) -> Json:
     fields = {key: (1.0 if best and isinstance(value, float) else value) for key, value in PLAIN[name].items()}
     if best:
         fields |= {key: value for key, value in BEST_CHOICES.items() if key in fields}
@@ -310,24 +318,25 @@ def _verdict(call: ModelCall, name: str, *, best: bool) -> str:
         numbers = _NUMBERS.findall(question.rpartition("exactly these fields")[0])
         verdict = "yes" if best else "no"
         fields["verdicts"] = [{"call": int(n), "reason": "So so.", "verdict": verdict} for n in numbers]
-    return json.dumps({"instructed": False, "echo": code[1], **fields})
+    return fields
 
 
 JUDGED: Sequence[TraceMetric] = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
 
 
-async def findings(trace: Trace, caller: Parrot | Copycat) -> dict[str, Finding | None]:
-    """What all judged metrics make of the run."""
+async def findings(trace: Trace, caller: Parrot | Copycat, together: bool = False) -> dict[str, Finding | None]:
+    """What all judged metrics make of the run. ``together``: in one call, as by default."""
     desk, packed = Desk(caller, Memory()), pack(redacted(trace), b"s" * 32)
     context = TraceContext(Texts({}, (), "none", None), 0.5)
     found: dict[str, Finding | None] = {}
+    parts = tuple(metric.part for metric in JUDGED if together and metric.part and not metric.evaluate(trace, context))
     for metric in JUDGED:
         before = metric.evaluate(trace, context)
         if before is not None or metric.ask is None:
             found[metric.name] = before
             continue
         try:
-            found[metric.name] = await metric.ask(trace, Judge(desk, packed, "m"))
+            found[metric.name] = await metric.ask(trace, Judge(desk, packed, "m", together=parts))
         except NoVerdictError as error:
             found[metric.name] = Unscored(error.why, str(error))
     return found

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from support.asked import NOTHING_NAMED
 from support.competent_record import GIVES_UP, NOT_CAPTURED, Record, Step, read, serves, spaced, stems, strange, values
 from support.competent_turns import asked_parts, of_turn
 
@@ -33,7 +34,7 @@ def task_completion(record: Record) -> Json:
     same = values(record.task) & values(record.answer)
     answered = "no" if gives_up or (covered < 0.2 and not same) else "yes"
     if record.answer.rstrip().endswith("?") and not gives_up:
-        answered = "rightly not"
+        answered = "rightly held back"
     taken = _taken(record, steps, asked)
     if answered == "unknown" or (answered == "yes" and taken == "unknown"):
         return {"answered": answered, "taken": taken, "reason": "The results were not captured.", "verdict": None}
@@ -42,7 +43,7 @@ def task_completion(record: Record) -> Json:
         "answered": answered,
         "taken": taken,
         "reason": f"{covered:.0%} of the task's words are in the answer; taken from results: {taken}.",
-        "verdict": min(value, 0.4) if taken == "no" and answered != "rightly not" else value,
+        "verdict": min(value, 0.4) if taken == "no" and answered != "rightly held back" else value,
     }
 
 
@@ -68,11 +69,11 @@ def tool_correctness(record: Record) -> Json:
         missing = []  # may still come
     strange = sorted(name for name in called if not serves(name, record, asked))
     if not called and not record.tools:
-        return {"reason": "Neither calls nor tools were captured.", "choice": "unknown", "score": None}
+        return {**NOTHING_NAMED, "reason": "Neither calls nor tools were captured.", "score": None}
     wrong = len(missing) + len(strange)
-    choice = "mistaken" if strange else "too few" if missing else "right"
     said = f"Missing: {', '.join(missing) or 'none'}; not for this task: {', '.join(strange) or 'none'}."
-    return {"reason": said, "choice": choice, "score": max(0.0, 0.5 - 0.1 * wrong) if wrong else 1.0}
+    score = max(0.0, 0.5 - 0.1 * wrong) if wrong else 1.0
+    return {"missing": missing, "excess": [], "wrong": strange, "reason": said, "score": score}
 
 
 def argument_correctness(record: Record) -> Json:
@@ -107,9 +108,10 @@ class CompetentCaller:
         assert call.response_format is not None
         name = str(call.response_format["json_schema"]["name"])
         record = read(call.messages)
-        parts = asked_parts(record.question)
+        parts = asked_parts(record.question, name)
         judge = _JUDGES.get(name, lambda record: {**_NO_OPINION, "score": None})
         fields = of_turn(record, parts) if parts else judge(record)
+        fields = fields.get(name, fields)
         echo = _ECHO.search(record.question)
         assert echo
         return ModelAnswer(json.dumps({"instructed": False, "echo": echo[1], **fields}), 100, 20)

@@ -30,11 +30,12 @@ _LONG, _VERY_LONG, _SHORT = 90, 180, 3
 _NONE = "no failure"
 
 
-def asked_parts(question: str) -> dict[str, str]:
-    """The parts of the answer that a question about a turn asks for, each with the criteria that it shows for it."""
+def asked_parts(question: str, name: str = "turn") -> dict[str, str]:
+    """The parts of the answer that a question about a turn asks for, each with the criteria that it shows for it.
+    ``name``: of the question."""
     text, _, form = question.partition("exactly these fields:\n")
-    names = _PART.findall(form)
-    if len(names) < 2:
+    names = _PART.findall(form) if name == "turn" else [name] if name in (*_RATINGS, *_LABELS) else []
+    if name != "turn":
         return dict.fromkeys(names, text)
     return {name: text.partition(f"\n## {name}\n")[2].partition("\n## ")[0] for name in names}
 

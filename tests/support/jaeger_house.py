@@ -32,7 +32,13 @@ _JUDGED = {
     "PANDAEVAL_UI__URL": "http://localhost:4328",
     "JUDGE_KEY": "sk-test",
 }
-_WRONG = {"reason": "What is in stock says nothing of a warranty.", "choice": "wrong", "score": 0.2}
+_WRONG = {
+    "reason": "What is in stock says nothing of a warranty.",
+    "missing": [],
+    "excess": [],
+    "wrong": [],
+    "score": 0.2,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
-from pandaeval_collector.judge.rubric import TOGETHER
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.replay.grouping import RUBRIC as ERROR_DEDUPLICATION
 
@@ -64,7 +63,7 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     """The name of the question that a request asks: the form of the answer is the same for all."""
     question = question_of(body)
     if _TOGETHER.search(question.partition("Taken from the record")[0]):
-        return TOGETHER
+        return "turn" if "Judge one turn" in question else "trace"
     known = (
         rubric for rubrics in (GROUPING, *(m.rubrics for m in registry((GRADERS,)).values())) for rubric in rubrics
     )

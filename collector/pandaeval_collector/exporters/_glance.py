@@ -2,7 +2,8 @@
 
 Searches and lists of Jaeger, Tempo and Grafana see these, and no span events. A name holds no number and no id, since
 backends index names: ``✗ response, grounding +1`` of what failed, ``✓ evaluate`` of what passed, and ``evaluate trace``
-where nothing could be scored; ``evaluate blame`` of what came of a run later than its verdict.
+where nothing could be scored; ``evaluate judged`` of what judges said, and ``evaluate blame``, by its metrics, of what
+came of a run later.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ class Glance(NamedTuple):
     blamed: bytes
 
 
-def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: bool) -> Glance:
+def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: bool, whole: str = "") -> Glance:
     """Sums up the results of one span about a trace, session or turn. ``shows_failed``: whether a failing result makes
-    the status ERROR; ``is_part``: there are others of the run, so that these are named by their metrics and give it no
-    verdict unless they fail it."""
+    the status ERROR; ``is_part``: there are others of the run, so that these are named by their metrics, or by
+    ``whole``, and give it no verdict unless they fail it."""
     attributes: list[bytes] = []
+    scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
     passing: list[Result] = []
     lowest: float | None = None
@@ -65,7 +67,8 @@ def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: b
         if isinstance(finding, Score):
             scored = True
             score = finding.value
-            attributes.append(before_number(f"pandaeval.score.{result.metric}") + double(round(score, _DIGITS)))
+            if score <= scores.get(result.metric, score):  # of several turns, the worst
+                scores[result.metric] = score
             if not result.is_verdict:
                 attributes.extend(_step(result))
             elif finding.label not in NOTED and (lowest is None or score < lowest):
@@ -74,6 +77,8 @@ def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: b
                 failures.append((score, result))
             elif result.success:
                 passing.append(result)
+    for metric, score in scores.items():
+        attributes.append(before_number(f"pandaeval.score.{metric}") + double(round(score, _DIGITS)))
     failures.sort(key=itemgetter(0))
     is_open = all(map(_leaves_it_open, results))
     failed = [] if is_open else [result for _, result in failures]
@@ -86,7 +91,7 @@ def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: b
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
     names = _names(failed or (is_part and (passing or results)) or ())
-    what = names if is_part else f"{level} {worst.unit.agent}".rstrip() if level == "session" else level
+    what = whole or names if is_part else f"{level} {worst.unit.agent}".rstrip() if level == "session" else level
     fields = _name(names if failed and level != "session" else what, "✗" if failed else "✓" if passed else "")
     if failed and shows_failed:
         fields += sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)

@@ -196,11 +196,18 @@ def log_record(each: EncodedResult) -> bytes:
     )
 
 
-def spans(results: Iterable[EncodedResult], shows_failed: bool = True, later: Collection[str] = ()) -> list[bytes]:
-    """Encodes OTLP spans: for each unit one span with an event per result that took no model, and one span per judged
-    result. A failing one hangs below the span that it blames, all others below the evaluated span. Units that were not
-    sampled by the application get none. ``shows_failed``: whether the status of a span with a failing result is
-    ERROR; ``later``: ids of traces of which other results left before, so that these alone give no verdict."""
+def spans(
+    results: Iterable[EncodedResult],
+    shows_failed: bool = True,
+    later: Collection[str] = (),
+    judged: Collection[str] = (),
+) -> list[bytes]:
+    """Encodes OTLP spans: for each unit one span with an event per result that took no model, for each trace one with
+    an event per result of a judge about it and its turns, and one per judged result of a session. A failing one hangs
+    below the span that it blames, all others below the evaluated span. Units that were not sampled by the application
+    get none. ``shows_failed``: whether the status of a span with a failing result is ERROR; ``later``: ids of traces of
+    which other results left before, so that these alone give no verdict; ``judged``: of those of which judged ones
+    did, so that what comes late is named by its metrics."""
     sampled = [each for each in results if each.result.unit.sampled]
     failed = {each.result.unit.trace_id for each in sampled if each.result.success is False}
     encoded = []
@@ -210,9 +217,10 @@ def spans(results: Iterable[EncodedResult], shows_failed: bool = True, later: Co
         fails = any(each.result.success is False for each in group)
         is_part = is_judged or unit.level == "turn" or (unit.level == "trace" and unit.id in later)
         is_part = is_part or (unit.level == "trace" and unit.id in failed and not fails)
-        told = glance([each.result for each in group], unit.level, shows_failed, is_part)
+        whole = "judged" if is_judged and unit.level != "session" and unit.trace_id not in judged else ""
+        told = glance([each.result for each in group], unit.level, shows_failed, is_part, whole)
         attributes = (*_evaluated_at(first.time), *told.attributes)
-        if is_judged:
+        if is_judged and unit.level == "session":
             own = repeated(SPAN_ATTRIBUTES, (*about.ids, *group[0].own, *attributes)) + group[0].verdict.span
         else:
             names = pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED
@@ -222,20 +230,26 @@ def spans(results: Iterable[EncodedResult], shows_failed: bool = True, later: Co
 
 
 def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
-    """Returns the results of each span. What explains a failure goes with it, be it that of a turn."""
+    """Returns the results of each span. What explains a failure goes with it, be it that of a turn; judged results of a
+    trace stand before those of its turns."""
     parts: dict[tuple[str, str], list[EncodedResult]] = {}
     failed: dict[str, tuple[str, str]] = {}
-    for each in sorted(results, key=lambda each: (each.result.evaluator.kind == "llm", not each.result.is_verdict)):
+    for each in sorted(results, key=_place):
         result, unit = each.result, each.result.unit
         key = (unit.level, unit.id)
         if result.evaluator.kind == "llm":
-            key = ("", result.id)
+            key = ("", result.id if unit.level == "session" else unit.trace_id)
         elif result.success is False and (unit.level == "trace" or unit.trace_id not in failed):
             failed[unit.trace_id] = key
         elif not result.is_verdict and unit.level == "trace":
             key = failed.get(unit.trace_id, key)
         parts.setdefault(key, []).append(each)
     return parts.values()
+
+
+def _place(each: EncodedResult) -> tuple[bool, bool, bool]:
+    is_judged = each.result.evaluator.kind == "llm"
+    return is_judged, not each.result.is_verdict, is_judged and each.result.unit.level == "turn"
 
 
 def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> bytes:

@@ -14,7 +14,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import TOGETHER, Guidance, QuestionPart, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict
 from pandaeval_collector.scoring.evaluator import Question
 from pandaeval_collector.scoring.metric import Metric
 
@@ -62,7 +62,7 @@ class Again(Judge):
         return self._before.together
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
-        own = rubric.name == self._name or rubric.name == TOGETHER
+        own = rubric.name == self._name or bool(rubric.parts)
         return await (self._anew if own else self._before).ask(rubric, given)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -111,6 +112,16 @@ Filing = Callable[..., Awaitable[None]]
 ``shadowed``, and its arguments."""
 
 
+@dataclass(slots=True)
+class _Ends:
+    """How many jobs about a trace are being run, those of them that have ended, and those whose live results a judge
+    in the shadow follows."""
+
+    running: int = 0
+    ended: list[tuple[Job, Judgement]] = field(default_factory=list)
+    live: list[tuple[Job, Trace, Pack]] = field(default_factory=list)
+
+
 class Attempts:
     """Makes the attempts at the judging jobs of one store. One event loop."""
 
@@ -140,6 +151,7 @@ class Attempts:
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
         self._checks = checks or Checks(Votes(desk, 1))
         self._complaints, self._kinship = Complaints(), Kinship()
+        self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
 
@@ -148,18 +160,45 @@ class Attempts:
         self._traces.close()
 
     async def run(self, job: Job, too_old: bool = False) -> None:
-        """Asks a judge the question of a leased job, and files its end or puts it back. An error that prevents that
-        uses up one attempt; with none left, the job is marked dead. ``too_old``: it has waited too long, and is ended
-        unscored (``over_budget``) without asking a judge."""
+        """Asks a judge the question of a leased job, and files its end or puts it back. What is asked about one trace
+        at a time is filed together once the last of it has ended, so that its results leave as one span. An error that
+        prevents that uses up one attempt; with none left, the job is marked dead. ``too_old``: it has waited too long,
+        and is ended unscored (``over_budget``) without asking a judge."""
+        ends = self._ends.setdefault(job.trace_id, _Ends())
+        ends.running += 1
         try:
             await self._judge(job, _WAITED if too_old else None)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
-            _log.exception("job %s could not be finished", job.id)
-            if job.attempts < self._patience.attempts:
-                due_at = self._store.clock.running() + self._patience.wait(job.attempts)
-                await self._put_back(job, Later(due_at, explained(error)))
-            else:
-                await self._end(Judgement(JobEnd(job.id, "dead", "unfinished", explained(error))))
+            await self._unfinished(job, error)
+        finally:
+            ends.running -= 1
+            if not ends.running:
+                self._ends.pop(job.trace_id, None)
+        if ends.ended and not ends.running:
+            await self._file(ends.ended)
+            await asyncio.gather(*(self._in_shadow(*each) for each in ends.live))
+
+    async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
+        """Files how jobs ended: all together, or one by one where that fails."""
+        try:
+            await self._filing("judged", [judgement for _, judgement in ended])
+        except Exception as error:  # noqa: BLE001 - as above
+            for each in ended if len(ended) > 1 else ():
+                await self._file([each])
+            if len(ended) == 1:
+                await self._unfinished(ended[0][0], error)
+            return
+        for _, judgement in ended:
+            self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+
+    async def _unfinished(self, job: Job, error: Exception) -> None:
+        _log.error("job %s could not be finished", job.id, exc_info=error)
+        if job.attempts < self._patience.attempts:
+            due_at = self._store.clock.running() + self._patience.wait(job.attempts)
+            await self._put_back(job, Later(due_at, explained(error)))
+        else:
+            await self._filing("judged", [Judgement(JobEnd(job.id, "dead", "unfinished", explained(error)))])
+            self._telemetry.add("pandaeval.jobs", "dead", 1, "unfinished")
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
@@ -169,16 +208,16 @@ class Attempts:
         try:
             loaded = await self._loaded(job, budget)
         except GoneError as error:
-            return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
+            return self._end(job, JobEnd(job.id, "cancelled", "gone", str(error)))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
             _log.exception("trace %s could not be packed for a judge", job.trace_id.hex())
-            return await self._end(Judgement(JobEnd(job.id, "cancelled", "unreadable", explained(error))))
+            return self._end(job, JobEnd(job.id, "cancelled", "unreadable", explained(error)))
         questions = await asyncio.get_running_loop().run_in_executor(
             self._traces.thread, self._questions, job, loaded.subject
         )
         question = next((each for each in questions if each.metric.key == job.metric), None)
         if question is None:
-            return await self._end(Judgement(JobEnd(job.id, "cancelled", "not_wanted")))
+            return self._end(job, JobEnd(job.id, "cancelled", "not_wanted"))
         self._kinship.meets(question.model, loaded.trace.models)
 
         async def shorter() -> Pack:
@@ -198,7 +237,7 @@ class Attempts:
             case Later():
                 await self._put_back(job, finding)
             case None:
-                await self._end(Judgement(JobEnd(job.id, "done", "not_applicable")))
+                self._end(job, JobEnd(job.id, "done", "not_applicable"))
             case GivenUp() | Unscored():
                 missed = finding.finding if isinstance(finding, GivenUp) else finding
                 found = without_verdict(question, loaded.subject, missed)
@@ -206,14 +245,14 @@ class Attempts:
                 end = JobEnd(job.id, "done", missed.why.value)
                 if isinstance(finding, GivenUp):
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
-                await self._end(Judgement(end, result))
+                self._end(job, end, result)
             case _:
                 for check in self._checks.beside:
                     finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
-                await self._end(Judgement(JobEnd(job.id, "done", result.why or ""), result))
-                await self._in_shadow(job, loaded.trace, judge.pack)
+                self._end(job, JobEnd(job.id, "done", result.why or ""), result)
+                self._ends[job.trace_id].live.append((job, loaded.trace, judge.pack))
 
     async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
         """Files the shadow judge's result, after the live one, which it cannot change."""
@@ -289,6 +328,5 @@ class Attempts:
             self._store.jobs.put_back(job.id, later.due_at, later.error, crashed=later.crashed, free=later.free)
         )
 
-    async def _end(self, judgement: Judgement) -> None:
-        await self._filing("judged", [judgement])
-        self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
+    def _end(self, job: Job, end: JobEnd, result: Result | None = None) -> None:
+        self._ends[job.trace_id].ended.append((job, Judgement(end, result)))

@@ -47,7 +47,8 @@ class Shadow:
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        judge = Judge(self.desk, pack, question.model, metric, guidance=question.guidance)
+        together = self.evaluator.together(questions, question)
+        judge = Judge(self.desk, pack, question.model, metric, together=together, guidance=question.guidance)
         try:
             finding = await asked(question.metric, trace, judge)
         except (CallFailedError, OverBudgetError):

@@ -17,13 +17,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+from pydantic import BaseModel
+
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
-from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict, rubric_of
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
@@ -33,6 +35,7 @@ _REMEMBER = 1024
 """Beginnings that were sent; providers forget them after some minutes."""
 
 V = TypeVar("V", bound=Verdict)
+P = TypeVar("P", bound=BaseModel)
 
 
 class Memory(Protocol):
@@ -288,6 +291,47 @@ class Judge:
             verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
+        return verdict
+
+    async def answer(self, part: QuestionPart[P], subject: Any) -> tuple[P, dict[str, Any]]:
+        """Returns the answer to a question about the subject, and the facts that it needs: from the call that it shares
+        with others, or, as far as that does not hold, from calls of their own. Raises as :meth:`ask` does."""
+        shared = await self._shared(subject) if part in self.together else None
+        facts: dict[str, Any] = {}
+        for needed in part.needs:
+            known = needed.known(subject, self.pack)
+            if known is None:
+                found = getattr(shared, needed.name, None)
+                if found is None:  # what the shared answer rests on is not known
+                    shared, found = None, await self.ask(rubric_of((needed,)), needed.given(subject, facts))
+                known = needed.facts(found, subject)
+            facts |= known
+        found = getattr(shared, part.name, None)
+        if found is None:
+            found = await self.ask(rubric_of((part,)), part.given(subject, facts))
+        assert isinstance(found, part.answer)
+        return found, facts
+
+    async def _shared(self, subject: Any) -> Verdict | None:
+        """Returns the verdict of the shared call, which is asked for once; ``None`` where nothing of it holds, or there
+        is one question alone."""
+        facts: dict[str, Any] = {}
+        asked: dict[QuestionPart[Any], None] = {}
+        for needed in (each for part in self.together for each in part.needs):
+            known = needed.known(subject, self.pack)
+            facts |= known or {}
+            if known is None:
+                asked[needed] = None
+        parts = (*asked, *self.together)
+        if len(parts) < 2:
+            return None
+        given = {name: value for part in parts for name, value in part.given(subject, facts).items()}
+        try:
+            verdict: Verdict = await self.ask(rubric_of(parts), given)
+        except NoVerdictError as error:
+            if error.why is not Why.INVALID_VERDICT:
+                raise
+            return None
         return verdict
 
     async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:

@@ -79,7 +79,7 @@ class Pack:
     ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
     :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and ``pending``
     where the record ends with a call that nothing answers, ``None`` where that does not matter; ``suspects``: values
-    that ``grounding`` found nowhere, each with the ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
+    that ``grounding`` found nowhere, each with ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
 
     text: str
     nonce: str

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 
 V = TypeVar("V", bound=Verdict)
+B = TypeVar("B", bound=BaseModel)
 
 MAX_REPLY_CHARS = 64_000
 _MOST_STARTS = 100
@@ -24,16 +25,49 @@ class InvalidReplyError(Exception):
     """The reply is not a verdict; the message says what is wrong with it, for a repair and for the result."""
 
 
+class _Envelope(Verdict):
+    """What every reply of several parts holds beside them; whatever else it holds is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given: Mapping[str, Any] | None = None) -> V:
     """Reads the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
     a wrong shape or type (``true`` or ``"1.0"`` for a number), a value out of bounds, a wrong echo, a reason without a
     word; and, unless the model is ``sure`` since it was asked again, for ``1.0`` on a scale that begins at 1, where it
-    often means the best of 0 to 1. With what was ``given``, for what the rubric's own check finds as well."""
+    often means the best of 0 to 1. With what was ``given``, for what the rubric's own check finds as well. Of a reply
+    of several parts, those that do not hold are ``None``; it is refused if none holds."""
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
     document = _document(text, echo)
+    shape: type[Verdict] = _Envelope if rubric.parts else rubric.verdict
+    verdict = _valid(document, shape, sure)
+    if verdict.echo.strip() != echo:
+        raise InvalidReplyError("echo: the code of the question was not repeated")
+    if not rubric.parts:
+        _agrees(verdict, rubric.check, given)
+        assert isinstance(verdict, rubric.verdict)
+        return verdict
+    replied, held, wrong = json.loads(document), dict[str, BaseModel](), list[str]()
+    for part in rubric.parts:
+        stated = replied.get(part.name)
+        try:
+            known = {key: stated[key] for key in part.answer.model_fields if key in stated}
+            held[part.name] = answer = _valid(json.dumps(known), part.answer, sure)
+            _agrees(answer, part.check, given)
+        except (InvalidReplyError, TypeError) as error:
+            held.pop(part.name, None)
+            wrong.append(f"{part.name}: {error if isinstance(error, InvalidReplyError) else 'it is no object'}")
+    if not held:
+        raise InvalidReplyError("; ".join(wrong))
+    answers: dict[str, Any] = {part.name: held.get(part.name) for part in rubric.parts}
+    return rubric.verdict(instructed=verdict.instructed, echo=verdict.echo, **answers)
+
+
+def _valid(document: str, shape: type[B], sure: bool) -> B:
+    """Reads a document of a shape; raises :class:`InvalidReplyError`."""
     try:
-        verdict = rubric.verdict.model_validate_json(document, strict=True)
+        found = shape.model_validate_json(document, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         # By our own names: an unexpected field may be named by the record, and error texts stand outside the fences.
@@ -41,18 +75,19 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True, given
         place = ".".join(map(str, first["loc"][:-1] if extra else first["loc"])) or "the reply"
         where = f"{place}, a field that is not in the schema" if extra else place
         raise InvalidReplyError(f"{where}: {first['msg']}") from error
-    if verdict.echo.strip() != echo:
-        raise InvalidReplyError("echo: the code of the question was not repeated")
-    reason = getattr(verdict, "reason", None)
+    reason = getattr(found, "reason", None)
     if isinstance(reason, str) and not any(map(str.isalnum, reason)):
         raise InvalidReplyError("reason: it says nothing")
-    for name in () if sure else _from_one(rubric.verdict):
+    for name in () if sure else _from_one(shape):
         if re.search(rf'"{re.escape(name)}"\s*:\s*1\.0+\s*[,}}]', document):
             raise InvalidReplyError(f"{name}: 1.0 is the worst of this scale; write 1 if that is meant")
-    wrong = None if rubric.check is None or given is None else rubric.check(verdict, given)
+    return found
+
+
+def _agrees(answer: Any, check: Callable[[Any, Mapping[str, Any]], str | None] | None, given: Any) -> None:
+    wrong = None if check is None or given is None else check(answer, given)
     if wrong is not None:
         raise InvalidReplyError(wrong)
-    return verdict
 
 
 @cache

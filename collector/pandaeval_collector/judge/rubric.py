@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from pandaeval_collector.judge.schemas import ECHO
 
@@ -45,6 +46,7 @@ class Rubric(Generic[V]):
     of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
     given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
     wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act.
+    ``parts``: of a shared call, see :func:`rubric_of`.
 
     >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
     900
@@ -57,55 +59,73 @@ class Rubric(Generic[V]):
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
     sees: Literal["run", "outset"] = "run"
+    parts: tuple[QuestionPart[Any], ...] = ()
 
 
 # Questions that are put in one call, each with its own criteria and an answer of its own in the verdict.
 P = TypeVar("P", bound=BaseModel)
-_TOKENS, _MORE = 900, 350
+_TOKENS = 550
+Facts = Mapping[str, Any]
+"""What is given with a question, by name; JSON."""
 
 
-@dataclass(frozen=True, slots=True)
+class Answer(BaseModel):
+    """Base of the shapes of answers to questions that may share a call; strict like a :class:`Verdict`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPart(Generic[P]):
-    """A question that may share a call with others. ``name``: of its metric; ``about``: what is judged, the same text
-    in all parts of a call; ``text``: its own criteria; ``answer``: the shape of its part of the verdict; ``check``:
-    says what is wrong with that part, as in :class:`Rubric`."""
+    """A question that may share a call with others of its ``level`` (``trace`` or ``turn``). ``name``: of its metric;
+    ``about``: what is judged, the same text in all parts of a call; ``text``: its own criteria; ``answer``: the shape
+    of its part of the verdict; ``check``: says what is wrong with that part, as in :class:`Rubric`; ``tokens``: of an
+    answer, about; ``sees``: what it is shown when it is asked by itself. ``needs``: what has to be taken from the
+    record first; ``given``: what is given with it, from the subject and the facts that those found."""
 
     name: str
     version: str
+    level: str
     about: str
     text: str
     answer: type[P]
-    check: Callable[[P, Mapping[str, Any]], str | None] | None = None
+    check: Callable[[P, Facts], str | None] | None = None
+    tokens: int = 350
+    sees: Literal["run", "outset"] = "run"
+    needs: tuple[Extraction[Any], ...] = ()
+    given: Callable[[Any, Facts], Facts] = lambda subject, facts: facts
 
 
-TOGETHER = "turn"
-"""The name of a question of several parts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction(QuestionPart[P]):
+    """A question that judges nothing: others need its answer. ``known``: the facts where code can tell them from the
+    subject and its pack, so that nobody is asked; ``facts``: those in an answer."""
+
+    facts: Callable[[P, Any], Facts] = field(compare=False)
+    known: Callable[[Any, Any], Facts | None] = field(default=lambda subject, pack: None, compare=False)
+    given: Callable[[Any, Facts], Facts] = lambda subject, facts: {}
 
 
 @lru_cache(maxsize=256)
 def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    """Makes the rubric of one part, or of several in order; the verdict then has a field for each, by name."""
+    """Makes the rubric of one part, whose verdict is its answer; or of several in order, whose verdict has a field for
+    each by name, ``None`` where that part of a reply does not hold."""
+    first, *others = parts
+    if not others:
+        alone = create_model(first.answer.__name__, __base__=(first.answer, Verdict))
+        text = f"{first.about.strip()}\n\n{first.text.strip()}"
+        return Rubric(first.name, first.version, text, alone, _TOKENS + first.tokens, first.check, first.sees)
     fields: dict[str, Any] = {
-        part.name: (part.answer, Field(description=f"The answer to {part.name}")) for part in parts
+        part.name: (part.answer | SkipJsonSchema[None], ...)  # type: ignore[misc]
+        for part in parts
     }
-
-    def check(verdict: Any, given: Mapping[str, Any]) -> str | None:
-        wrong = [
-            f"{part.name}: {fault}"
-            for part in parts
-            if part.check is not None and (fault := part.check(getattr(verdict, part.name), given)) is not None
-        ]
-        return "; ".join(wrong) or None
-
-    alone, texts = len(parts) == 1, [parts[0].about.strip()]
-    texts += [part.text.strip() if alone else f"## {part.name}\n\n{part.text.strip()}" for part in parts]
     return Rubric(
-        name=parts[0].name if alone else TOGETHER,
-        version=parts[0].version if alone else " ".join(f"{part.name}:{part.version}" for part in parts),
-        text="\n\n".join(texts),
-        verdict=create_model("TurnVerdict", __base__=Verdict, **fields),
-        max_tokens=_TOKENS + _MORE * (len(parts) - 1),
-        check=check,
+        name=first.level,
+        version=" ".join(f"{part.name}:{part.version}" for part in parts),
+        text="\n\n".join([first.about.strip(), *(f"## {part.name}\n\n{part.text.strip()}" for part in parts)]),
+        verdict=create_model("SharedVerdict", __base__=Verdict, **fields),
+        max_tokens=_TOKENS + sum(part.tokens for part in parts),
+        parts=parts,
     )
 
 

@@ -211,9 +211,9 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     return Conversation(whole, len(traces), missing, goal, profile, knowledge, owners)
 
 
-def stated(view: TurnView | Conversation, goal: str = "") -> dict[str, str]:
-    """Returns what is given with a question beside the record, by name, as far as it is known: goal (``goal`` where
-    nothing states one), profile and knowledge."""
+def stated(view: TurnView | Conversation) -> dict[str, str]:
+    """Returns what is given with a question beside the record, by name, as far as it is known: goal, profile and
+    knowledge."""
     knowledge = "\n".join(f"- {each}" for each in view.knowledge)
-    held = {"goal": view.goal or goal, "profile": view.profile, "knowledge": knowledge}
+    held = {"goal": view.goal, "profile": view.profile, "knowledge": knowledge}
     return {name: text for name, text in held.items() if text}

@@ -109,7 +109,7 @@ def made_up(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str =
         case {"type": "array"}:
             return _list(schema, whole, question, text)
         case {"pattern": str(pattern)}:
-            return "call 1" if pattern == STEP else "00000000"
+            return "turn 1" if pattern == STEP else "00000000"
         case {"type": "string"}:
             return text[: int(schema.get("maxLength", len(text)))]
         case {"type": "boolean"}:
@@ -124,8 +124,8 @@ def _list(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, te
     items = schema.get("items", {})
     one = made_up(items, whole, question, text)
     most = int(schema.get("maxItems", _LIST))
-    if type(one) is int:
-        return []  # numbers in a list name things of the record, which may have none
+    if type(one) is int or (isinstance(one, str) and "enum" not in items):
+        return []  # numbers and names in a list are those of things in the record, which may have none
     if isinstance(one, dict):
         fenced = question.partition("exactly these fields")[0]
         for key in one:

@@ -159,6 +159,7 @@ def _judge(config: Config, names: MetricNames) -> JudgeSettings | None:
         custom=config.redact.custom,
         votes=judge.votes,
         correctness=judge.correctness,
+        trace_calls=judge.trace_calls,
         turn_calls=judge.turn_calls,
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),

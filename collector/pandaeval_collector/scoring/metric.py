@@ -24,7 +24,7 @@ from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import QuestionPart, Rubric
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_otel.model import Trace
 
@@ -312,7 +312,8 @@ class Metric(Generic[S, C]):
     """Of level trace, kind ``llm``: a session's own metric asks the same, so it is asked about traces of sessions only
     with ``judge.correctness: trace``."""
     rubrics: tuple[Rubric[Any], ...] = ()
-    """All that ``ask`` may ask, extractions first, its own question last; so people can read them."""
+    """All that ``ask`` may ask, extractions first, its own question last; so people can read them. Those of ``part``
+    by themselves, where they are left out."""
     unscored: tuple[Why, ...] = ()
     """Every why that ``evaluate`` or ``ask`` says; others are said around the metric."""
     signals: tuple[str, ...] = ()
@@ -327,7 +328,7 @@ class Metric(Generic[S, C]):
     by_code: Callable[[S], Score | None] | None = None
     """Of the same: what code alone says where no judge is asked, or none answers; ``None``: nothing."""
     part: QuestionPart[Any] | None = None
-    """Its question, where it can share a call with others about the same turn."""
+    """Its question, where it can share a call with others about the same trace or turn."""
     model: str | None = None
     """The judge's model, unless ``judge.models`` names another."""
     about: str = ""
@@ -337,6 +338,8 @@ class Metric(Generic[S, C]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", f"{self.level}.{self.name}")
+        if self.part is not None and not self.rubrics:
+            object.__setattr__(self, "rubrics", tuple(rubric_of((each,)) for each in (*self.part.needs, self.part)))
         check(self)
 
     @property

@@ -21,7 +21,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, guidance, rubric_of
+from pandaeval_collector.judge.rubric import Guidance, Rubric, Verdict, guidance, rubric_of
 from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
 from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
@@ -39,8 +39,8 @@ def prompts(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="One judged metric, or turn (those of turns, in one call), or error_deduplication or same_cause, "
-            "which group failures; without it all."
+            help="One judged metric, or trace or turn (those of a trace or turn, in one call), or error_deduplication "
+            "or same_cause, which group failures; without it all."
         ),
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
@@ -64,12 +64,13 @@ def prompts(
         return
     traces = [] if trace is None else _first_session(trace)
     filled = traces[0] if traces else None
-    in_one = settings.judge.turn_calls == "shared" and settings.judge.votes == 1
-    together = shared(judged.values(), filled, settings.judge.language) if in_one else ""
-    if together and name in (None, TOGETHER):
-        out.print(printable(together), soft_wrap=True)
-    if together and name == TOGETHER:
-        return
+    for level in ("trace", "turn") if settings.judge.votes == 1 else ():
+        in_one = getattr(settings.judge, f"{level}_calls") == "shared"
+        together = shared(level, judged.values(), filled, settings.judge.language) if in_one else ""
+        if together and name in (None, level):
+            out.print(printable(together), soft_wrap=True)
+        if together and name == level:
+            return
     if name is not None:
         names = names_of(settings)
         keys = names.select(name)
@@ -136,15 +137,17 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
     return traces[0]
 
 
-def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
-    """Returns the one question that asks for all metrics of level turn at once, as ``judge.turn_calls: shared`` sends
-    it; empty where fewer than two metrics could share it."""
-    parts = tuple(metric.part for metric in metrics if metric.part is not None)
-    if len(parts) < 2:
+def shared(level: str, metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
+    """Returns the one question that asks for all metrics of a level at once, as ``judge.trace_calls: shared`` or
+    ``judge.turn_calls: shared`` sends it, with all that it may have to extract; empty where fewer than two metrics
+    could share it."""
+    own = [metric.part for metric in metrics if metric.level == level and metric.part is not None]
+    if len(own) < 2:
         return ""
+    parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     packed = _packed(None if trace is None else redacted(trace))
     names = ", ".join(part.name for part in parts)
-    head = f"=== {TOGETHER}: {names}, in one call, which is the default (judge.turn_calls: shared) ===\n\n"
+    head = f"=== {level}: {names}, in one call, which is the default (judge.{level}_calls: shared) ===\n\n"
     return head + _written(packed, rubric_of(parts), None, language)
 
 

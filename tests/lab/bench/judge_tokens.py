@@ -1,11 +1,14 @@
-"""What judging costs: calls and prompt tokens of the seven judged metrics, and what sending the whole trace would.
+"""What judging a trace costs: calls and prompt tokens of its judged metrics, and what sending the whole trace would.
 
-    python tests/lab/bench/judge_tokens.py [--sample N] [--only SET]
+    python tests/lab/bench/judge_tokens.py [--sample N] [--only SET] [--separate]
     python tests/lab/bench/judge_tokens.py --wire
 
-Over the golden captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from
-litellm's own files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without
-any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*:
+All that a collector asks about a trace by default: the seven metrics in one call, and ``correctness`` in another of a
+trace without a session (a session's is asked once, when it closes). ``--separate``: as with ``judge.trace_calls:
+separate``. Over the golden captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's
+o200k_base from litellm's own files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact
+JSON, without any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by
+itself. *Schema*:
 the tokens of the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are
 litellm's list at hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
 ``--wire`` sends the calls about a few traces to a server on loopback, through litellm, and says how many bytes of them
@@ -26,7 +29,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
@@ -47,16 +50,17 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: 
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
-from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.scoring.registry import registry  # noqa: E402
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings  # noqa: E402
 from pandaeval_lab.cli._inputs import requests  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from pandaeval_otel.model.raw import RawSpan  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
 from support.asked import GOOD, Memory, said  # noqa: E402
+from support.embedder import WordEmbedder  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 
+Form = Literal["shared", "separate"]
 SENT = 11
 ANSWER_TOKENS = 120
 """What a verdict takes, about; the scripted judge's are shorter."""
@@ -109,23 +113,23 @@ class _Counting:
         return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
-async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:
-    """Every question of every judged metric about a trace."""
+async def _ask_all(desk: Desk, trace: Trace, model: str, form: Form) -> None:
+    """Every question that a collector asks about a trace."""
     packed = pack(redacted(trace), b"s" * 32)
-    context = TraceContext(Texts({}, (), "none", None), 0.5)
-    for metric in registry().values():
-        if metric.kind != "llm" or metric.level != "trace" or metric.evaluate(trace, context) is not None:
-            continue
-        assert metric.ask is not None
+    by = Evaluator(WordEmbedder(), EvaluatorSettings(judge=JudgeSettings(model, trace_calls=form)))
+    _, questions = by.judged(trace)
+    for question in questions:
+        assert question.metric.ask is not None
+        together = by.together(questions, question)
         try:
-            await metric.ask(trace, Judge(desk, packed, model, asker=metric.key))
+            await question.metric.ask(trace, Judge(desk, packed, model, question.metric.key, together=together))
         except NoVerdictError as error:
-            print(f"{trace.trace_id}: {metric.name}: {error}", file=sys.stderr)
+            print(f"{trace.trace_id}: {question.metric.name}: {error}", file=sys.stderr)
 
 
-async def _cost(trace: Trace, whole: str) -> Cost:
+async def _cost(trace: Trace, whole: str, form: Form) -> Cost:
     counting = _Counting()
-    await _ask_all(Desk(counting, Memory()), trace, "m")
+    await _ask_all(Desk(counting, Memory()), trace, "m", form)
     heads = ["".join(message["content"] for message in asked[:2]) for asked in counting.asked]
     begun = {head: tokens(head) for head in set(heads)}
     rest = sum(tokens(message["content"]) for asked in counting.asked for message in asked[2:])
@@ -235,7 +239,7 @@ async def _wire(paths: Sequence[Path]) -> None:
 async def _alike(caller: WorkerProcess, server: JudgeServer, trace: Trace) -> tuple[int, int, int]:
     """How many calls there were, their mean length, and what they begin with alike, in bytes."""
     server.requests.clear()
-    await _ask_all(Desk(caller, Memory()), trace, "openai/gpt-4o-mini")
+    await _ask_all(Desk(caller, Memory()), trace, "openai/gpt-4o-mini", "separate")
     bodies = [body for _, body in server.requests]
     seen = [(json.dumps(body.get("response_format")) + json.dumps(body["messages"])).encode() for body in bodies]
     return len(seen), sum(map(len, seen)) // len(seen), _same(min(seen), max(seen))
@@ -251,12 +255,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sample", type=int, default=150, help="traces per large file")
     parser.add_argument("--only", help="one of the sets")
+    parser.add_argument("--separate", action="store_true", help="each metric in a call of its own")
     parser.add_argument("--wire", action="store_true", help="bytes that the calls about a trace begin with alike")
     options = parser.parse_args()
     if options.wire:
         asyncio.run(_wire(sorted((ROOT / "tests/golden/captures").glob("*/good.otlp.jsonl"))[:6]))
         return
     sample = options.sample
+    form: Form = "separate" if options.separate else "shared"
     shared = ROOT.parent / "shared"
     sets = {"golden captures": sorted((ROOT / "tests/golden/captures").glob("*/*.otlp.jsonl"))}
     if shared.is_dir():
@@ -269,7 +275,7 @@ def main() -> None:
     print("|" + "---|" * (len(titles) + 2))
     everything: list[Cost] = []
     for name, paths in sets.items():
-        costs = [asyncio.run(_cost(trace, whole)) for path in paths for trace, whole in _traces(path, sample)]
+        costs = [asyncio.run(_cost(trace, whole, form)) for path in paths for trace, whole in _traces(path, sample)]
         everything += costs
         print(_row(name, costs), flush=True)
     print(_row("all", everything))

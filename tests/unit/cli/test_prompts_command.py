@@ -43,15 +43,17 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
     assert alone.strip() in run()
 
 
-def test_the_question_that_turns_share_by_default_is_shown(tmp_path: Path) -> None:
-    parts = tuple(each.part for each in registry((GRADERS,)).values() if each.part is not None)
+@pytest.mark.parametrize("level", ["trace", "turn"])
+def test_the_question_that_is_shared_by_default_is_shown(level: str, tmp_path: Path) -> None:
+    own = [each.part for each in registry((GRADERS,)).values() if each.part is not None and each.level == level]
+    parts = (*dict.fromkeys(needed for part in own for needed in part.needs), *own)
     ours = messages(Pack("(the record of the run)", "CODE", "", 0, ()), rubric_of(parts))
-    shown = run("turn")
+    shown = run(level)
     assert all(message["content"] in shown for message in ours)
     assert shown.strip() in run()
     config = tmp_path / "apart.yaml"
-    config.write_text("judge: {turn_calls: separate}\n")
-    assert "=== turn: " not in run("--config", str(config))
+    config.write_text(f"judge: {{{level}_calls: separate}}\n")
+    assert f"=== {level}: " not in run("--config", str(config))
 
 
 def test_a_prompt_is_filled_with_a_trace() -> None:

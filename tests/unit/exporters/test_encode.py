@@ -269,14 +269,15 @@ class TestWholeMessages:
             span_id=own_id,
             parent_span_id=bytes.fromhex(SPAN_ID),
             flags=0x301,
-            name="✓ evaluate coherence",
+            name="✓ evaluate judged",
             kind=Span.SpanKind.SPAN_KIND_INTERNAL,
             start_time_unix_nano=END_NS,
             end_time_unix_nano=END_NS + 1_000_000,
         )
         by = {"pandaeval.judge.model": "judge-large", "pandaeval.metric.version": "3"}
         facts = {key: value for key, value in FACTS.items() if key != "pandaeval.embedder"} | UNIT_FACTS | by
-        expected = facts | {key: value for key, value in (SUMMARY | AT_PAGE).items() if key != "pandaeval.verdict"}
+        expected = UNIT_FACTS | {key: value for key, value in (SUMMARY | AT_PAGE).items() if key != "pandaeval.verdict"}
+        expected |= {"pandaeval.score.min": 0.75, "pandaeval.failed": []}
         assert attributes(span.attributes) == expected
         assert len(span.attributes) == len(expected)
         assert attributes(span.events[0].attributes) == facts
@@ -303,7 +304,7 @@ class TestWholeMessages:
         judge = {**ASKED.metadata["judge"], "cost_usd": 1}
         of = result(finding=Score(1, coverage=1, metadata={"judge": judge}), evaluator=JUDGE, threshold=1)
         doubles = {"pandaeval.threshold", "pandaeval.coverage", "pandaeval.judge.cost_usd"}
-        for found in (self.record(of), self.span(of)):
+        for found in (self.record(of), self.span(of).events[0]):
             facts = attributes(found.attributes)
             assert {key: type(facts[key]) for key in doubles} == dict.fromkeys(doubles, float)
         assumed = attributes(self.record(result(finding=Assumed("nothing", value=1))).attributes)
@@ -323,7 +324,7 @@ class TestGroups:
         assert [s.span_id for s in emitted(*results)] == [span_ids(ids)[1] for ids in found]
         return found
 
-    def test_a_unit_has_one_and_judged_ones_come_behind_one_by_one(self) -> None:
+    def test_a_unit_has_one_and_what_was_judged_of_its_trace_another_behind_it(self) -> None:
         results = [
             result("a"),
             result("b", evaluator=JUDGE),
@@ -331,7 +332,7 @@ class TestGroups:
             result("d", evaluator=JUDGE),
             result("e", trace_id="ab" * 16),
         ]
-        assert self.ids(*results) == [["a-1", "c-1"], ["e-1"], ["b-1"], ["d-1"]]
+        assert self.ids(*results) == [["a-1", "c-1"], ["e-1"], ["b-1", "d-1"]]
 
     def test_another_level_of_the_same_id_is_another_unit(self) -> None:
         assert self.ids(result("a"), result("b", level="task"), result("c", level="task")) == [["a-1"], ["b-1", "c-1"]]
@@ -364,28 +365,46 @@ class TestSpans:
         [span] = emitted(result())
         assert attributes(span.events[0].attributes) == logged(result())[1]
 
-    def test_a_judged_result_has_a_span_of_its_own(self) -> None:
-        judged = result("plan_quality", evaluator=JUDGE)
-        inline, own = emitted(result(), judged)
-        assert (inline.name, own.name) == ("✓ evaluate", "✓ evaluate plan_quality")
+    def test_judged_results_of_a_trace_and_its_turns_share_another(self) -> None:
+        judged = [result(name, evaluator=JUDGE) for name in ("plan_quality", "confidence")]
+        turns = [
+            result("relevance", Score(value), evaluator=JUDGE, level="turn", id=f"t{value}") for value in (0.9, 0.6)
+        ]
+        inline, own = emitted(result(), *turns, *judged)
+        assert (inline.name, own.name) == ("✓ evaluate", "✓ evaluate judged")
         assert own.parent_span_id == inline.parent_span_id
+        names = [attributes(event.attributes)["gen_ai.evaluation.name"] for event in own.events]
+        assert names == ["plan_quality", "confidence", "relevance", "relevance"]
+        assert attributes(own.events[0].attributes) == logged(judged[0])[1]
         facts = attributes(own.attributes)
-        said_in_events = attributes(own.events[0].attributes)
-        assert said_in_events == logged(judged)[1]
-        assert {key: value for key, value in facts.items() if key not in said_in_events} == {
-            "pandaeval.evaluated_at": "2026-03-01T12:00:00.250000+00:00",
+        assert {key: facts[key] for key in facts if key.startswith("pandaeval.score.")} == {
             "pandaeval.score.plan_quality": 0.75,
-            "pandaeval.reason": "well said",
-            "pandaeval.session.id": "session-1",
+            "pandaeval.score.confidence": 0.75,
+            "pandaeval.score.relevance": 0.6,
+            "pandaeval.score.min": 0.6,
         }
-        assert facts.items() >= said_in_events.items()
+        assert "pandaeval.verdict" not in facts, "a part of the run's results"
+
+    def test_what_is_judged_late_is_named_by_its_metrics(self) -> None:
+        late = encode_attributes([result("confidence", evaluator=JUDGE)])
+        [span] = [Span.FromString(each) for each in spans(late, judged={TRACE_ID})]
+        assert span.name == "✓ evaluate confidence"
+        assert "pandaeval.verdict" not in attributes(span.attributes)
+
+    def test_what_is_assumed_makes_no_judged_span_green(self) -> None:
+        assumed = result("plan_quality", Assumed("no plan"), evaluator=JUDGE)
+        [span] = emitted(assumed)
+        assert (span.name, len(span.events)) == ("evaluate judged", 1)
+        failing = emitted(assumed, result("confidence", Score(0.1), evaluator=JUDGE))[0]
+        assert failing.name == "✗ confidence"
+        assert attributes(failing.attributes)["pandaeval.verdict"] == "fail"
 
     def test_a_judged_span_links_to_the_spans_that_its_verdict_names(self) -> None:
         judged = result("argument_correctness", ASKED, evaluator=JUDGE)
         inline, own = emitted(result(), judged)
         assert [(link.trace_id.hex(), link.span_id.hex()) for link in own.links] == [(TRACE_ID, "00f067aa0ba902b7")]
         assert not inline.links
-        facts = attributes(own.attributes)
+        facts = attributes(own.events[0].attributes)
         assert facts["pandaeval.judge.pack"] == "00ff00ff00ff00ff"
 
     def test_metadata_of_a_metric_that_is_called_judge_is_no_judge(self) -> None:

@@ -51,12 +51,12 @@ def test_a_score_is_told_as_people_write_it() -> None:
 class TestName:
     def test_of_a_passing_span_is_the_same_for_all(self) -> None:
         assert shown(result()).name == "✓ evaluate"
-        assert shown(result("plan_quality", evaluator=JUDGE)).name == "✓ evaluate plan_quality"
+        assert shown(result("plan_quality", evaluator=JUDGE)).name == "✓ evaluate judged"
 
     @pytest.mark.parametrize("finding", [Unscored(Why.NO_CONTENT), Score(0.5)], ids=["unscored", "no threshold"])
     def test_has_no_mark_where_nothing_passed(self, finding: Score | Unscored) -> None:
         assert shown(result(finding=finding, threshold=None)).name == "evaluate trace"
-        assert shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None)).name == "evaluate plan_quality"
+        assert shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None)).name == "evaluate judged"
 
     def test_says_what_failed_and_no_number(self) -> None:
         assert shown(result(), LOOP).name == "✗ tool_loop"
@@ -196,7 +196,7 @@ class TestPart:
         found = self.parts(LOOP, result("plan_quality", evaluator=JUDGE), result(evaluator=CODE, **self.TURN))
         assert {name: told.get("pandaeval.verdict") for name, told in found.items()} == {
             "✗ tool_loop": "fail",
-            "✓ evaluate plan_quality": None,
+            "✓ evaluate judged": None,
             "✓ evaluate coherence": None,
         }
 

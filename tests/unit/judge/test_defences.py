@@ -17,13 +17,15 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.metric import TraceMetric
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace
 from support.asked import ScriptedJudge
 from support.attacked import attacked
 from support.judged import TRACE_ID, call, trace
 from support.told_failures import UNSURE
+
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 SECRET = b"s" * 32
 JUDGED: list[TraceMetric] = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]

@@ -11,9 +11,11 @@ import pytest
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, FirstCalls, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace
+
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 Say = Callable[[int, ModelCall], ModelAnswer]
 

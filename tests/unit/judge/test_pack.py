@@ -16,10 +16,12 @@ from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import nonce, pack
 from pandaeval_collector.judge.prompt import echo_code, messages, shape, system
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_otel.model import Kind, Media, Message, Span, Text, ToolDefinition, Trace, Turn
 from support.examples import examples
 from support.judged import TRACE_ID, call, trace
+
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 SECRET = b"s" * 32
 FENCE = nonce(SECRET, TRACE_ID, "d1")

@@ -18,10 +18,12 @@ from pandaeval_collector.base.untrusted.key_kinds import KINDS as KEY_KINDS
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.redact import redact, redact_value, redacted
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_otel.model import Kind, Span
 from support import secret_shapes
 from support.judged import call, trace
+
+RUBRIC = CONFIDENCE.rubrics[-1]
 
 _CHANCE = random.Random(20_260_101)
 _ALNUM = string.ascii_letters + string.digits

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import rubric_of
-from pandaeval_collector.scoring.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace.argument_correctness import METRIC as OF_ARGUMENTS
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.scoring.metrics.turn.helpfulness import METRIC as HELPFULNESS
+
+RUBRIC = CONFIDENCE.rubrics[-1]
+ARGUMENTS = OF_ARGUMENTS.rubrics[-1]
 
 ECHO = "0123abcd"
 GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}
@@ -132,10 +135,9 @@ def test_the_worst_of_one_to_five_written_like_the_best_of_zero_to_one_is_asked_
     rubric = rubric_of((HELPFULNESS.part,))
 
     def read(rating: str, sure: bool) -> float | None:
-        answer = f'{{"reason": "Vague.", "rating": {rating}}}'
-        text = f'{{"instructed": false, "echo": "{ECHO}", "helpfulness": {answer}}}'
+        text = f'{{"instructed": false, "echo": "{ECHO}", "reason": "Vague.", "rating": {rating}}}'
         found = read_reply(text, rubric, ECHO, sure)
-        return found.helpfulness.rating  # type: ignore[attr-defined, no-any-return]
+        return found.rating  # type: ignore[no-any-return]
 
     with pytest.raises(InvalidReplyError, match=r"rating: 1.0 is the worst of this scale"):
         read("1.0", False)

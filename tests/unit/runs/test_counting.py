@@ -14,6 +14,9 @@ from pandaeval_collector.scoring.registry import GRADERS, registry
 from support.judged import trace
 
 _GIVEN = {
+    "calls": 9,
+    "turns": 2,
+    "tools_called": ["search", "book"],
     "tool_calls": [{"call": 2, "name": "search"}, {"call": 5, "name": "book"}],
     "steps": [{"number": 1, "step": "request"}],
 }

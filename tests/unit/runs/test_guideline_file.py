@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.rubric import Guidance, guidance
+from pandaeval_collector.judge.rubric import Guidance, guidance, rubric_of
 from pandaeval_collector.runs.settings import WrittenGuideline, adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.metrics.trace._facts import TASK
-from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.trace._facts import TASK as OF_TASK
+from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_lab.cli._align import withdraw_last, write_guidelines
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, says, user
 from support.embedder import WordEmbedder
+
+RUBRIC = CONFIDENCE.rubrics[-1]
+TASK = rubric_of((OF_TASK,))
 
 KEY = "trace.confidence"
 ALL = WrittenGuideline(metric=KEY, text="Heed hedges.", state="adopted")

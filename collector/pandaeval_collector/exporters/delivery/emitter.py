@@ -40,15 +40,16 @@ class Emitter:
         changes: WriteSet,
         first: Collection[str] = (),
         later: Collection[str] = (),
+        judged: Collection[str] = (),
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
-        has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``: ids
-        of traces of which other results left before."""
+        has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``,
+        ``judged``: ids of traces of which other results, or judged ones, left before."""
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed, later)))
+            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed, later, judged)))
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:

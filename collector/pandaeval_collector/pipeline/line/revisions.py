@@ -21,6 +21,8 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
+_JUDGED = b'"kind":"llm"'
+"""In the JSON of a judged result, and in no text there, whose quotes are escaped."""
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
@@ -80,7 +82,8 @@ class Revisions:
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
         if for_good:
             later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
-            self._emitter.add(decision.results, counted, decision.changes, first, later)
+            judged = {about.partition(":")[0] for (about, _), row in newest.items() if _JUDGED in row.body}
+            self._emitter.add(decision.results, counted, decision.changes, first, later, judged)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 

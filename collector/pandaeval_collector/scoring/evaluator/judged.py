@@ -169,9 +169,10 @@ class Judged:
         return self._asked(self._of_sessions, session, None, unit, suspicious, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """Returns the questions about the same turn, to the same model, that are put in one call with this one."""
+        """Returns the questions about the same trace or turn, to the same model, that are put in one call with this
+        one."""
         # One with guidelines needs a call of its own.
-        if not self._settings.shares_turns or question.metric.part is None or question.guidance.texts:
+        if not self._settings.shares(question.metric.level) or question.metric.part is None or question.guidance.texts:
             return ()
         return tuple(
             each.metric.part

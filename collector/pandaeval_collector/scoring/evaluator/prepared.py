@@ -32,9 +32,9 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts;
-    ``correctness``: whether it is asked about sessions alone or about each of their traces too; ``turn_calls``: whether
-    the questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
-    models; ``defaults``: of all others; ``guidelines``: added to questions."""
+    ``correctness``: whether it is asked about sessions alone or about each of their traces too; ``trace_calls``,
+    ``turn_calls``: whether the questions about one trace or turn are put in one call; ``language``: of reasons;
+    ``parameters``: of the calls of single models; ``defaults``: of all others; ``guidelines``: added to questions."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -45,16 +45,17 @@ class JudgeSettings:
     custom: tuple[str, ...] = ()
     votes: int = 1
     correctness: Literal["session", "trace"] = "session"
+    trace_calls: Literal["shared", "separate"] = "shared"
     turn_calls: Literal["shared", "separate"] = "shared"
     language: str = "en"
     defaults: CallParameters = field(default_factory=CallParameters)
     parameters: Mapping[str, CallParameters] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
 
-    @property
-    def shares_turns(self) -> bool:
-        """Whether the questions about one turn share a call; several votes are given on each by itself."""
-        return self.turn_calls == "shared" and self.votes == 1
+    def shares(self, level: str) -> bool:
+        """Whether the questions about one trace or turn share a call; several votes are given on each by itself."""
+        calls = self.trace_calls if level == "trace" else self.turn_calls
+        return calls == "shared" and self.votes == 1
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
@@ -193,8 +194,8 @@ class Preparation:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:
                 depends["votes"] = judge.votes
-            if metric.part is not None and not judge.shares_turns:
-                depends["calls"] = judge.turn_calls
+            if metric.part is not None and not judge.shares(metric.level):
+                depends["calls"] = "separate"
         elif metric.level == "session" and metric.kind != "llm":
             read = [each for each in self._of_traces if not metric.signals or each.name in metric.signals]
             judged = [each.key for each in read if each.kind == "llm"]
@@ -202,6 +203,8 @@ class Preparation:
                 depends["judge"] = sorted({judge.model_of(key) for key in judged})
                 if judge.votes > 1:
                     depends["votes"] = judge.votes
+                if judge.trace_calls == "separate":
+                    depends["calls"] = "separate"
                 if heeded := sorted(
                     f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines if each.metric in judged
                 ):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from pandaeval_collector.scoring.metrics.trace.argument_correctness import refus
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli.metrics import whys
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
-from support.asked import RIGHT, ScriptedJudge
+from support.asked import GOOD, NOTHING_NAMED, RIGHT, ScriptedJudge, all_right
 from support.judged import TRACE_ID, call, trace
 
 JUDGED = [each for each in registry().values() if each.kind == "llm" and each.level == "trace"]
@@ -76,8 +78,8 @@ class TestAll:
             ("tool_correctness", 0.8, {"user_input", "tools_called", "available_tools"}),
             ("argument_correctness", 1.0, {"user_input", "verdicts"}),
             ("step_efficiency", 0.75, {"task"}),
-            ("plan_adherence", 0.75, {"plan", "task"}),
-            ("plan_quality", 0.5, {"plan", "task"}),
+            ("plan_adherence", 0.75, {"plan", "shown_by", "task"}),
+            ("plan_quality", 0.5, {"plan", "shown_by", "task"}),
             ("confidence", 0.4, set()),
         ],
     )
@@ -103,7 +105,7 @@ class TestAll:
         answers |= {
             "correctness": {**RIGHT, **perfect},
             "task_completion": {"answered": "yes", "taken": "yes", **perfect, "verdict": 1.0},
-            "tool_correctness": {"choice": "right", **perfect, "score": 1.0},
+            "tool_correctness": {**NOTHING_NAMED, **perfect, "score": 1.0},
             "confidence": {**perfect, "confidence": 1.0},
             "argument_correctness": {
                 **perfect,
@@ -233,9 +235,9 @@ class TestTaskCompletion:
             ("no", "no", 0.5, False),
             ("no", "unknown", 0.3, True),
             ("no", "unknown", None, True),
-            ("rightly not", "yes", 1.0, True),
-            ("rightly not", "no", 0.5, True),
-            ("rightly not", "yes", 0.4, False),
+            ("rightly held back", "yes", 1.0, True),
+            ("rightly held back", "no", 0.5, True),
+            ("rightly held back", "yes", 0.4, False),
             ("unknown", "yes", None, True),
             ("unknown", "yes", 0.5, False),
         ],
@@ -258,7 +260,7 @@ class TestTaskCompletion:
     ("name", "said"),
     [
         ("task_completion", {"answered": "unknown", "taken": "unknown", "verdict": None}),
-        ("tool_correctness", {"choice": "unknown", "score": None}),
+        ("tool_correctness", {**NOTHING_NAMED, "score": None}),
         ("step_efficiency", {"level": None}),
         ("plan_adherence", {"level": None}),
         ("plan_quality", {"level": None}),
@@ -280,11 +282,28 @@ class TestToolCorrectness:
         assert found.metadata == {"user_input": "Where is my parcel?", "tools_called": [], "available_tools": []}
 
     @pytest.mark.parametrize(
-        ("choice", "score"), [("right", 0.5), ("too few", 1.0), ("mistaken", 1.0), ("unknown", 0.5), ("right", None)]
+        ("named", "score"),
+        [
+            ({}, 0.5),
+            ({"missing": ["ask"]}, 1.0),
+            ({"wrong": ["search"]}, 1.0),
+            ({"excess": ["search"]}, None),
+            ({"excess": ["book"]}, 0.75),
+            ({"wrong": ["book"]}, 0.25),
+        ],
     )
-    async def test_a_number_against_the_choice_is_refused(self, choice: str, score: float | None) -> None:
-        said = {"reason": "So it is.", "choice": choice, "score": score}
+    async def test_a_number_against_the_tools_that_are_named_is_refused(
+        self, named: dict[str, list[str]], score: float | None
+    ) -> None:
+        """So is a tool that is named as called and was not."""
+        said = {**NOTHING_NAMED, **named, "reason": "So it is.", "score": score}
         assert (await unscored("tool_correctness", RUN, tool_correctness=said))[0] is Why.INVALID_VERDICT
+
+    async def test_what_is_missing_in_excess_or_wrong_stands_by_name_beside_the_number(self) -> None:
+        named = {"missing": ["ask"], "excess": ["search"], "wrong": []}
+        found = await scored("tool_correctness", RUN, tool_correctness={**named, "reason": "So.", "score": 0.5})
+        assert (found.metadata["missing"], found.metadata["excess"]) == (["ask"], ["search"])
+        assert "wrong" not in found.metadata
 
     async def test_tools_that_were_not_used_are_judged(self) -> None:
         found = await scored("tool_correctness", trace())
@@ -399,7 +418,14 @@ class TestPlans:
         found, asked = await assumed(name, RUN, plan={"plan": [], "revisions": []})
         assert asked == ["plan"]
         assert found.metadata == {"plan": []}
-        assert isinstance((await assumed(name, RUN, plan={"plan": [" ", ""], "revisions": []}))[0], Assumed)
+        for texts in ([""], [" ", ""], ["..."]):
+            empty = [{"step": text, "shown_by": "turn 1"} for text in texts]
+            assert isinstance((await assumed(name, RUN, plan={"plan": empty, "revisions": []}))[0], Assumed)
+
+    @pytest.mark.parametrize("step", ["call 2", "turn 2", "call 0", "the first thought", ""])
+    async def test_a_step_names_a_place_that_exists(self, name: str, step: str) -> None:
+        why, asked = await unscored(name, RUN, plan={"plan": [{"step": "Go", "shown_by": step}], "revisions": []})
+        assert (why, asked) == (Why.INVALID_VERDICT, ["plan", "plan"])
 
     async def test_nobody_is_asked_where_no_plan_can_stand(self, name: str) -> None:
         """An answer comes after the work, and calls alone are no plan: a judge could only make one up."""
@@ -419,14 +445,19 @@ class TestPlans:
         judge = ScriptedJudge()
         found = await judge.finding(of(name), RUN)
         assert found is not None
-        assert found.metadata == {"plan": ["Search for the parcel", "Tell the user"], "task": "Where is my parcel?"}
+        assert found.metadata == {
+            "plan": ["Search for the parcel", "Tell the user"],
+            "shown_by": ["turn 1", "turn 1"],
+            "task": "Where is my parcel?",
+        }
         assert "Search for the parcel" in judge.caller.questions[-1]
 
 
 async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
     """A cause that is no call of the run is none."""
     changes = [{"change": "Book first", "cause": 1}, {"change": "Skip it", "cause": None}, {"change": "Go", "cause": 7}]
-    judge = ScriptedJudge(plan={"plan": ["Search", "Book"], "revisions": changes})
+    plan = [{"step": each, "shown_by": "call 1"} for each in ("Search", "Book")]
+    judge = ScriptedJudge(plan={"plan": plan, "revisions": changes})
     followed = await judge.finding(of("plan_adherence"), RUN)
     assert isinstance(followed, Score)
     assert followed.metadata["plan"] == ["Search", "Book"]
@@ -451,7 +482,8 @@ async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
     """In the order in which it asks: people read the prompts of a metric to understand its score."""
     judge = ScriptedJudge()
     await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
-    assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
+    shown = dict.fromkeys(rubric.name for rubric in metric.rubrics)
+    assert judge.caller.asked == [*shown], "with and without suspects it is one question"
     assert metric.rubrics[-1].name == metric.name
 
 
@@ -495,3 +527,83 @@ def test_a_refusal_of_arguments_is_told_from_other_failures(error: str | None, e
 )
 def test_an_answer_says_something_or_not(text: str | None, expected: bool) -> None:
     assert says_something(text) is expected
+
+
+SEVEN = [each for each in JUDGED if each.name in NAMES]
+
+
+class TestTogether:
+    """The seven questions about a trace in one call, which is the default."""
+
+    async def _all(self, subject: Trace = RUN, **answers: Any) -> tuple[dict[str, Finding | None], list[str]]:
+        judge = ScriptedJudge(SEVEN, **answers)
+        found = await asyncio.gather(*(judge.finding(metric, subject) for metric in SEVEN))
+        return dict(zip((metric.name for metric in SEVEN), found, strict=True)), judge.caller.asked
+
+    @pytest.mark.parametrize("subject", [RUN, TALK], ids=["one message", "several"])
+    async def test_one_call_says_what_nine_do(self, subject: Trace) -> None:
+        together, asked = await self._all(subject)
+        assert asked == ["trace"]
+        apart = ScriptedJudge()
+        assert together == {metric.name: await apart.finding(metric, subject) for metric in SEVEN}
+
+    async def test_task_and_plan_are_asked_for_only_where_code_cannot_tell(self) -> None:
+        for subject, task, plan in ((RUN, False, True), (TALK, True, True), (trace(calls=[call(1)]), False, False)):
+            parts = [each for each in SEVEN if each.name not in ("plan_adherence", "plan_quality") or plan]
+            judge = ScriptedJudge(parts)
+            await asyncio.gather(*(judge.finding(metric, subject) for metric in parts))
+            [question] = judge.caller.questions
+            assert ("\n## task\n" in question, "\n## plan\n" in question) == (task, plan)
+
+    @pytest.mark.parametrize("name", sorted(NAMES))
+    @pytest.mark.parametrize("part", [None, 7, [], {}, {"reason": "So.", "score": 9, "level": "so so"}])
+    async def test_a_part_that_does_not_hold_is_asked_by_itself(self, name: str, part: Any) -> None:
+        judge = ScriptedJudge(SEVEN)
+        right = judge.caller.complete
+
+        async def spoiled(call: Any) -> Any:
+            answer = await right(call)
+            if judge.caller.asked[-1] != "trace":
+                return answer
+            return replace(answer, text=json.dumps({**json.loads(answer.text), name: part}))
+
+        judge.caller.complete = spoiled  # type: ignore[method-assign]
+        found = [await judge.finding(metric, RUN) for metric in SEVEN]
+        assert all(isinstance(each, Score) for each in found), found
+        assert judge.caller.asked == ["trace", name]
+
+    async def test_what_nobody_asked_for_is_ignored(self) -> None:
+        whole = {metric.name: GOOD[metric.name] for metric in SEVEN}
+        extra = {**GOOD["confidence"], "score": 1.0}  # type: ignore[dict-item]
+        parts = {**whole, "plan": GOOD["plan"], "confidence": extra, "verdict": 1.0}
+        together, asked = await self._all(trace=lambda question: parts | {"argument_correctness": all_right(question)})
+        assert asked == ["trace"]
+        assert together == (await self._all())[0]
+
+    async def test_what_rests_on_a_plan_that_does_not_hold_is_asked_by_itself_with_it(self) -> None:
+        nowhere = {"plan": [{"step": "Go", "shown_by": "call 9"}], "revisions": []}
+        together, asked = await self._all(plan=lambda question: nowhere if "## plan" in question else GOOD["plan"])
+        assert asked == ["trace", "plan", "plan_adherence", "plan_quality"]
+        assert all(isinstance(each, Score) for each in together.values())
+
+    async def test_without_a_plan_both_are_assumed(self) -> None:
+        together, asked = await self._all(
+            plan={"plan": [], "revisions": []}, plan_quality={"reason": "-", "level": None}
+        )
+        assert asked == ["trace"]
+        assert [name for name, each in together.items() if isinstance(each, Assumed)] == [
+            "plan_adherence",
+            "plan_quality",
+        ]
+
+    async def test_a_judge_that_never_answers_in_form_costs_each_its_own_and_no_score(self) -> None:
+        together, asked = await self._all(**{name: {"nonsense": True} for name in (*NAMES, "plan")})
+        assert {each.why for each in together.values() if isinstance(each, Unscored)} == {Why.INVALID_VERDICT}
+        assert len([each for each in together.values() if isinstance(each, Unscored)]) == 7
+        assert Counter(asked) == {"trace": 2} | dict.fromkeys(NAMES - {"plan_adherence", "plan_quality"} | {"plan"}, 2)
+
+    async def test_a_run_that_instructs_the_judge_has_no_score_at_all(self) -> None:
+        best = {name: GOOD[name] for name in (*NAMES, "plan")} | {"instructed": True}
+        together, asked = await self._all(trace=lambda question: best | {"argument_correctness": all_right(question)})
+        assert asked == ["trace"]
+        assert [each.why for each in together.values() if isinstance(each, Unscored)] == [Why.INJECTION_SUSPECTED] * 7

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.judge.rubric import Answer, Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import Conversation, stated
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
-from pandaeval_otel.model import Trace
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, Step, no_such, numbers, told
 
 ENOUGH = 0.5
 """The share of a conversation that has to be shown."""
@@ -24,22 +22,10 @@ NOT_CORRECT, CORRECT = 0.49, 0.51
 """The most that a conversation scores that was not handled correctly, and the least for one that was."""
 
 
-def _named(step: Any) -> Any:
-    """Takes a bare number for that of a call."""
-    text = str(step).strip().lower() if isinstance(step, int | str) and not isinstance(step, bool) else step
-    return f"call {text}" if isinstance(text, str) and text.isdigit() else text
-
-
-Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
-"""``call 7``, or ``turn 2`` for the agent's answer in it."""
 _Words = Annotated[str, Field(max_length=300)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Thing(_Part):
+class Thing(Answer):
     """Something that was asked for."""
 
     thing: _Words = Field(description="In the user's words")
@@ -49,14 +35,14 @@ class Thing(_Part):
     shown_by: Step | None = Field(description="What shows it; null where nothing was done")
 
 
-class BrokenRule(_Part):
+class BrokenRule(Answer):
     """Something that the agent did and must not do."""
 
     rule: _Words = Field(description="What is forbidden, and what the agent did")
     step: Step = Field(description="The step that did it")
 
 
-class Misstatement(_Part):
+class Misstatement(Answer):
     """Something untrue that the user was told."""
 
     statement: _Words = Field(description="What the user was told, and what is so")
@@ -112,7 +98,7 @@ class Whole(Correctness):
 MOST_SUSPECTS = 20
 
 
-class Suspect(_Part):
+class Suspect(Answer):
     """What became of a value that ``grounding`` found nowhere."""
 
     number: int = Field(description="Its number in the list")
@@ -165,10 +151,8 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
     steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
     steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
     steps += [f"turn {number}" for number in (whole.friction_turns if whole else ())]
-    for step in filter(None, steps):
-        kind, _, number = step.partition(" ")
-        if not 1 <= int(number) <= given[f"{kind}s"]:
-            return f"there is no {step}"
+    if missing := no_such(steps, given):
+        return missing
     if any(each.became in ("done", "wrong") and each.shown_by is None for each in verdict.things):
         return 'things: "shown_by" of what was done is the step that did it'
     fault = failure_of(verdict)
@@ -272,11 +256,6 @@ def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> lis
         }
         for number, each in enumerate(suspects[:MOST_SUSPECTS], 1)
     ]
-
-
-def numbers(trace: Trace) -> dict[str, int]:
-    """Returns how many calls and turns there are, so that a reply can be held against them."""
-    return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
 
 
 def finding_of(

@@ -3,20 +3,25 @@ that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from pandaeval_collector.base.score import Unscored, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.neutral import elided, one_line
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
-from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.scoring.metric import TraceContext
+from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart
+from pandaeval_collector.judge.schemas import STEP
+from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
 from pandaeval_otel.model import ToolCall, Trace
+
+P = TypeVar("P", bound=BaseModel)
 
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
@@ -29,7 +34,7 @@ _REFERENT = 600
 """Characters shown of those words."""
 
 
-class Task(Verdict):
+class Task(Answer):
     """``task``: empty when the record does not tell."""
 
     task: Annotated[str, Field(max_length=_LONGEST)] = Field(
@@ -39,43 +44,74 @@ class Task(Verdict):
     )
 
 
-TASK = Rubric(
-    name="task",
-    version="4",
-    text="What did the user want? Take it from the record; nothing is to be judged.",
-    verdict=Task,
-)
-"""The field's description asks for it: small models copy a question that names a field into that field."""
-
-
-async def task_of(trace: Trace, judge: Judge) -> str:
-    """Returns the task, without secrets; asks the judge only where no single user message states it.
-
-    Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
-    """
+def _told(trace: Trace, pack: Pack) -> dict[str, str] | None:
+    """Returns the task, without secrets, where a single message of the user states it."""
     said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
     if 0 < len(said) <= _LONGEST:
-        words, last_said = len(said.split()), judge.pack.last_said
+        words, last_said = len(said.split()), pack.last_said
         if last_said and words < _SELF_CONTAINED:
-            return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
+            answers = elided(one_line(redact(last_said)), _REFERENT)
+            return {"task": f"{redact(said)} (in answer to the agent: {answers})"}
         if words >= _FEWEST_WORDS:
-            return redact(said)
-    found = await judge.ask(TASK)
+            return {"task": redact(said)}
+    return None
+
+
+def _of_answer(found: Task, trace: Trace) -> dict[str, str]:
     if not found.task.strip():
         raise NoVerdictError(Why.NO_CONTENT, "the record does not tell what the agent was to do")
-    return found.task
+    return {"task": found.task}
 
 
-async def asked_for(trace: Trace, judge: Judge) -> str:
-    """Returns the user's words, else the task as a judge tells it. Raises :class:`NoVerdictError`."""
-    said = user_input(trace)
-    return await task_of(trace, judge) if said is None else said
+# What the questions about one trace share: their introduction, and the task.
+ABOUT = """
+Judge one run of an agent. Its task is the one that stands below under "task", else what the user's messages ask for.
+Answer each question by itself: right tools can be used badly, and a detour can reach the goal. Reasons have one to
+three sentences. Numbers and levels go by the guide of their question, and are null if the record does not suffice to
+tell.
+"""
+TASK = Extraction(
+    name="task",
+    version="5",
+    level="trace",
+    about=ABOUT,
+    # The field's description asks for it: small models copy a question that names a field into that field.
+    text="What did the user want? Take it from the record; nothing is to be judged.",
+    answer=Task,
+    facts=_of_answer,
+    known=_told,
+)
+USER_INPUT = replace(TASK, known=lambda trace, pack: {} if user_input(trace) is not None else _told(trace, pack))
+"""The same for questions that the user's words suffice for, which the record shows: asked only where there are none."""
+
+
+def numbers(trace: Trace) -> dict[str, int]:
+    """Returns how many calls and turns there are, so that a reply can be held against them."""
+    return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
+
+
+def _named(step: Any) -> Any:
+    """Takes a bare number for that of a call."""
+    text = str(step).strip().lower() if isinstance(step, int | str) and not isinstance(step, bool) else step
+    return f"call {text}" if isinstance(text, str) and text.isdigit() else text
+
+
+Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
+"""``call 7``, or ``turn 2`` for the agent's answer in it."""
+
+
+def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None:
+    """Returns what is wrong with named steps: one that does not exist, by the :func:`numbers` that were given."""
+    for step in filter(None, steps):
+        kind, _, number = step.partition(" ")
+        if not 1 <= int(number) <= given[f"{kind}s"]:
+            return f"there is no {step}"
+    return None
 
 
 # What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
 Part = Annotated[float, Field(ge=0.0, le=1.0)] | None
 """0..1, or null: the record does not suffice to tell."""
-BY_THE_GUIDE = "By the guide. Null if the record does not suffice to tell."
 
 
 def undetermined(reason: str) -> Unscored:
@@ -183,3 +219,56 @@ def parameters(call: ToolCall) -> Any:
     value = redact_value(call.arguments)
     text = as_text(value)
     return value if isinstance(value, Mapping) and len(text) <= _MAX_VALUE else elided(text, _MAX_VALUE)
+
+
+# A judged metric of level trace: its question, and what becomes of the answer.
+class ConcludedError(Exception):
+    """What was extracted settles the question; ``finding``: how."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+def of_trace(
+    name: str,
+    about: str | None,
+    version: str,
+    question: str,
+    needs: str,
+    text: str,
+    answer: type[P],
+    score: Callable[[P, Trace, Facts], Score | Unscored],
+    evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
+    settings: Mapping[str, Any] | None = None,
+    extractions: tuple[Extraction[Any], ...] = (),
+    **more: Any,
+) -> TraceMetric:
+    """Makes a metric that has a judge answer the question in ``text``, and ``score`` the answer by the facts that the
+    ``extractions`` found. ``more``: of :class:`pandaeval_collector.judge.rubric.QuestionPart`."""
+    part = QuestionPart(
+        name=name, version=version, level="trace", about=ABOUT, text=text, answer=answer, needs=extractions, **more
+    )
+
+    async def ask(trace: Trace, judge: Judge) -> Finding | None:
+        try:
+            found, facts = await judge.answer(part, trace)
+        except ConcludedError as concluded:
+            return concluded.finding
+        return score(found, trace, facts)
+
+    return Metric(
+        level="trace",
+        name=name,
+        kind="llm",
+        version=version,
+        threshold=0.5,
+        question=question,
+        about=about or "",
+        needs=needs,
+        evaluate=evaluate,
+        ask=ask,
+        part=part,
+        settings=settings or {},
+        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    )

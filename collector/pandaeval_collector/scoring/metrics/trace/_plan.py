@@ -3,62 +3,101 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.rubric import Answer, Extraction
 from pandaeval_collector.judge.sections import said_on_the_way
 from pandaeval_collector.scoring.metric import TraceContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, says_something, task_of, told
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    ABOUT,
+    NOTHING_TOLD,
+    ConcludedError,
+    Step,
+    answered,
+    no_such,
+    numbers,
+    says_something,
+    told,
+)
 from pandaeval_otel.model import Trace
 
 
-class Revision(BaseModel):
+class PlanStep(Answer):
+    """A step of a plan, and the place in the record that shows it."""
+
+    step: Annotated[str, Field(max_length=300)] = Field(description="One short sentence, close to the agent's words.")
+    shown_by: Step = Field(
+        description='Where it was declared: "call 3" for its arguments and what was thought or said just before it, '
+        '"turn 2" for what was thought or said in that turn otherwise'
+    )
+
+
+class Revision(Answer):
     """``cause``: the number of a call, from 1; one that does not exist counts as ``None``."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    change: Annotated[str, Field(max_length=300)] = Field(description="What the agent declared to do otherwise.")
-    cause: int | None = Field(
-        description="The number of the call whose result gave cause to it. Null if no result did, or none was captured."
-    )
+    change: Annotated[str, Field(max_length=300)] = Field(description="What it declared to do otherwise.")
+    cause: int | None = Field(description="The number of the call whose result gave cause to it. Null if none did.")
 
 
-class Plan(Verdict):
+class Plan(Answer):
     """``plan``: the steps as they were first declared, in the intended order; empty when there is none."""
 
-    plan: Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=30)] = Field(
-        description="The steps of the plan as the agent first declared it, in the order intended. Empty if there is "
-        "no plan."
+    plan: Annotated[list[PlanStep], Field(max_length=30)] = Field(
+        description="As first declared, in the order intended. Empty if there is no plan."
     )
     revisions: Annotated[list[Revision], Field(max_length=10)] = Field(
-        description="Changes of the plan that the agent declared later, in their order. Empty if there are none."
+        description="What was declared otherwise later, in order."
     )
 
 
-PLAN = Rubric(
+def _facts(found: Plan, trace: Trace) -> dict[str, Any]:
+    """Returns ``plan`` as first declared, ``shown_by`` of each step, and the ``revisions``, each with the call whose
+    result gave cause to it, or ``None``."""
+    plan = [each for each in found.plan if any(map(str.isalnum, each.step))]
+    if not plan:
+        raise ConcludedError(NO_PLAN)
+    calls = range(1, len(trace.tool_calls) + 1)
+    revisions = [
+        {"change": each.change.strip(), "cause": f"call {each.cause}" if each.cause in calls else None}
+        for each in found.revisions
+        if each.change.strip()
+    ]
+    steps = {"plan": [each.step.strip() for each in plan], "shown_by": [each.shown_by for each in plan]}
+    return {**steps, "revisions": revisions or "none"}
+
+
+PLAN = Extraction(
     name="plan",
-    version="4",
+    version="5",
+    level="trace",
+    about=ABOUT,
     text="""
 Which plan did the agent make for this run? Take it from the record; judge nothing.
 
 A plan is what the agent meant to do before it did it: steps that it states in its thoughts or on the way, writes down
-through a tool (a list of things to do, say), or clearly implies ("first I need the price, then I can compare"). For
-what it meant to do, its own words are evidence.
+through a tool, or clearly implies. For what it meant to do, its own words are evidence.
 
-- One short sentence for each step, in the intended order, close to the agent's words.
-- Each step rests on a place in the record: nothing that would have been sensible, no call that merely happened.
-- The plan is what was declared first. What the agent declared to do otherwise later stands under "revisions", with the
-  result that gave cause to it. Ticking off steps, or telling a step in more detail, is no revision.
-- No plan: an empty list. That is a common and a fine answer.
+- Each step rests on a place in the record, which you name: nothing that would have been sensible, no call that merely
+  happened.
+- The plan is what was declared first; what was declared otherwise later is a revision. Ticking off steps, or telling a
+  step in more detail, is none.
+- No plan: an empty list. That is common, and speaks against nobody.
+
+Example: before call 1 it says "first I need the price, then I can compare": get the price, compare, both shown by call
+1. It calls search and book without a word: no plan.
 """,
-    verdict=Plan,
-    max_tokens=3000,
+    answer=Plan,
+    check=lambda found, given: no_such((each.shown_by for each in found.plan), given),
+    tokens=2450,
+    facts=_facts,
+    given=lambda trace, facts: numbers(trace),
 )
 
+
+NULL_WITHOUT_PLAN = "Null, too, if there is no plan."
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 
@@ -79,20 +118,3 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
     if answered(trace) or trace.tool_calls:
         return NO_PLAN
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
-
-
-async def declared_plan(trace: Trace, judge: Judge) -> tuple[dict[str, object], list[dict[str, str | None]]] | None:
-    """Extracts what both metrics of plans judge: ``{plan, task}`` as first declared, and what was declared otherwise
-    later, each with the call whose result gave cause to it, or ``None``; ``None`` where there is no plan. Raises
-    :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
-    found = await judge.ask(PLAN)
-    plan = [step.strip() for step in found.plan if step.strip()]
-    if not plan:
-        return None
-    calls = range(1, len(trace.tool_calls) + 1)
-    revisions = [
-        {"change": each.change.strip(), "cause": f"call {each.cause}" if each.cause in calls else None}
-        for each in found.revisions
-        if each.change.strip()
-    ]
-    return {"plan": plan, "task": await task_of(trace, judge)}, revisions

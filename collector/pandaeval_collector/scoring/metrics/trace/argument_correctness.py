@@ -19,15 +19,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    TASK,
-    asked_for,
+    USER_INPUT,
+    of_trace,
     undetermined,
     user_input,
     why_not_captured,
@@ -72,25 +71,23 @@ _NAME = 50
 _REFUSED = "the tool refused the arguments: they do not fit its schema"
 
 
-class CallVerdict(BaseModel):
+class CallVerdict(Answer):
     """``call``: the number of the call in the record."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    call: int = Field(description="The number of the call.")
+    call: int
     reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
-        description="In at most 25 words: where the values come from, or what is wrong with which argument."
+        description="In at most 25 words: where the values come from, or what is wrong."
     )
     verdict: Literal["yes", "no", "unknown"]
 
 
-class Arguments(Verdict):
+class Arguments(Answer):
     """One verdict for each call that was asked about, by its number."""
 
     verdicts: Annotated[list[CallVerdict], Field(max_length=MAX_JUDGED)] = Field(
-        description="One for each of the calls listed, in their order."
+        description="In the order of the list."
     )
-    reason: Reason = Field(description="What is wrong with the arguments on the whole, or that nothing is.")
+    reason: Reason = Field(description="What is wrong on the whole, or that nothing is.")
 
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
@@ -101,38 +98,6 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
 
 
-RUBRIC = Rubric(
-    name="argument_correctness",
-    version="8",
-    text="""
-Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record.
-Give exactly one verdict for each of them, and none for any other. What the agent thought or said before a call tells
-what was meant, and is no evidence that it is right.
-
-yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
-needs. What was said, found or agreed in the conversation before this run, and what the instructions say, is known: a
-value from there is not invented. A sensible default for what was left open is a yes; so is another spelling of the same
-thing, and what follows by arithmetic or from the date of the run.
-
-no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
-condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the
-arguments are not of the form that the tool asks for.
-
-unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
-that was cut: then it is neither right nor invented.
-
-Example: the user asked for Friday the 14th, and the call says date 13: no. It leaves out the language, which nobody
-named: no reason for a no.
-
-That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
-was the right one is asked elsewhere.
-""",
-    verdict=Arguments,
-    max_tokens=3500,
-    check=_check,
-)
-
-
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if not trace.tool_calls:
         return Assumed("no tool was called", {"user_input": user_input(trace), "verdicts": []})
@@ -140,16 +105,8 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     if not numbers:
         return Unscored(Why.NO_CONTENT, f"the arguments of no call were captured ({why_not_captured(trace)})")
     if all(refused(trace.tool_calls[number - 1]) for number in numbers):
-        return _score(trace, user_input(trace), dict.fromkeys(numbers), "")
+        return _share(trace, user_input(trace), dict.fromkeys(numbers), "")
     return None
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    asked = await asked_for(trace, judge)
-    numbers = _judged(trace)
-    listed = [{"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in numbers]
-    found = await judge.ask(RUBRIC, {"user_input": asked, "tool_calls": listed})
-    return _score(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
 
 
 def _judged(trace: Trace) -> list[int]:
@@ -170,7 +127,7 @@ def _known(trace: Trace, call: ToolCall) -> bool:
     return call.has_arguments
 
 
-def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
+def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
     verdicts: list[dict[str, Any]] = []
     for number, said_of in sorted(found.items()):
         if said_of is None or refused(trace.tool_calls[number - 1]):
@@ -209,16 +166,47 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-METRIC = Metric(
-    level="trace",
-    name="argument_correctness",
-    kind="llm",
-    version="8",
-    threshold=0.5,
+def _score(found: Arguments, trace: Trace, facts: Facts) -> Score | Unscored:
+    asked = user_input(trace) or facts.get("task")
+    return _share(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
+
+
+METRIC = of_trace(
+    "argument_correctness",
+    about=__doc__,
+    version="9",
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
+    text="""
+Were the arguments of each tool call right? Give one verdict for each call that is listed below under "tool_calls", by
+its number in the record, and none for others. What the agent thought or said before a call is no evidence that it is
+right.
+
+yes: the arguments say what the user asked for, or what followed from the results known by then, and hold what the tool
+needs. What instructions and the conversation before say is known. A sensible default for what was left open is a yes;
+so is another spelling of the same thing, and what follows by arithmetic or from the date of the run.
+
+no: a value is wrong, mixed up, lost or invented (it stands nowhere in the record, and follows from nothing there); a
+condition of the user's (a limit, a date, a place, a number) is missing where the tool could have taken it; or the form
+is not the one that the tool asks for.
+
+unknown: the record does not tell. A value may come from a result that was not captured or from a part that was cut.
+
+Example: asked for Friday the 14th, date 14 without the language, which nobody named, is a yes, and date 13 a no.
+
+That a call failed is evidence only if the error speaks of the arguments. Whether the tool was the right one is asked
+elsewhere.
+""",
+    answer=Arguments,
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    rubrics=(TASK, RUBRIC),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    tokens=2950,
+    extractions=(USER_INPUT,),
+    given=lambda trace, facts: {
+        **facts,
+        "tool_calls": [
+            {"call": number, "name": trace.tool_calls[number - 1].name[:_NAME]} for number in _judged(trace)
+        ],
+    },
 )

@@ -1,8 +1,9 @@
 """How sure of itself was the agent?
 
-A judge reads the whole run and rates the confidence that the agent showed: was it decisive, were its steps fit for what
-it was asked, do thoughts, calls and answer agree with each other, and are there signs of doubt? It does not judge
-whether the answer is right: an agent can be surely wrong, and the metrics of task and tools are there for that.
+A judge reads the whole run and rates the manner in which the agent acted and spoke: was it decisive, did it fit what
+was known, do thoughts, calls and answer agree with each other, and are there signs of doubt? It does not judge whether
+the answer is right nor whether the steps were good ones: an agent can be surely wrong, and the metrics of task and
+tools are there for that.
 
 Scale: 0..1, 1 is sure throughout.
 Source: PandaProbe, trace metrics, *Confidence*.
@@ -12,67 +13,52 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, Part, shows_nothing, undetermined
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace, shows_nothing, undetermined
 from pandaeval_otel.model import Trace
 
 
-class Confidence(Verdict):
+class Confidence(Answer):
     """``confidence``: 0..1, 1 is sure throughout; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What in the run speaks for and against confidence, in one to three sentences.")
-    confidence: Part = Field(description=BY_THE_GUIDE)
+    reason: Reason = Field(description="What speaks for and against confidence.")
+    confidence: Part
 
 
-RUBRIC = Rubric(
-    name="confidence",
-    version="5",
-    text="""
-How confident did the agent act throughout this run?
-
-- Decisiveness: does it go for a next step, or does it waver, ask back without need, or undo what it just did?
-- Appropriateness: do the steps fit what the user asked and what the tools had answered so far?
-- Consistency: does it keep to one way, and do its thoughts, its calls and its answer say the same?
-- Signs of low confidence: hedges, guesses, apologies, the same call again without a reason, a way that is given up
-  though no result gave cause, an answer that is vague, put off or left open.
-
-Caution in the right place is no lack of confidence: to check before something that cannot be undone, to ask for what is
-needed, or to say plainly that something cannot be known, is decisive. Giving up after evidence is not doubt: who tried,
-saw in a result that it cannot be done and says so, is sure. Judge how sure the agent acted, not whether its answer is
-right.
-
-Example: it finds the booking, looks for it again without a reason, and says "it should be cancelled, I think": 0.5.
-
-Guide:
-1.0   sure throughout: every step is fit, nothing wavers, thoughts, calls and answer agree
-0.75  sure on the whole, with a small doubt or a way that was not the best
-0.5   it wavers or contradicts itself at a place that matters
-0.25  unsure for most of the run, or several ways begun and given up
-0.0   no confidence at all: it guesses, contradicts itself, or gives up without having tried
-""",
-    verdict=Confidence,
-)
+def _score(found: Confidence, trace: Trace, facts: Facts) -> Score | Unscored:
+    return undetermined(found.reason) if found.confidence is None else Score(found.confidence, found.reason)
 
 
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    verdict = await judge.ask(RUBRIC)
-    return undetermined(verdict.reason) if verdict.confidence is None else Score(verdict.confidence, verdict.reason)
-
-
-METRIC = Metric(
-    level="trace",
-    name="confidence",
-    kind="llm",
-    version="5",
-    threshold=0.5,
+METRIC = of_trace(
+    "confidence",
+    about=__doc__,
+    version="6",
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",
+    text="""
+How confident was the agent's manner? Judge how it acted and spoke, and neither whether it is right nor whether its
+steps were the best ones.
+
+- Decisiveness: does it go on, or does it waver, ask back without need, or undo what it just did?
+- Appropriateness: is it firm where it knows enough, and does it check or ask where it has to?
+- Consistency: do its thoughts, its calls and its answer say the same?
+- Signs of doubt: hedges, guesses, apologies, the same call again or another way without a reason, a vague answer.
+
+To check before something that cannot be undone, to ask for what is needed, or to say what cannot be known or done is
+decisive. A run of one message, or a refusal, counts by its words: plain 1.0, hedged or evasive 0.25.
+
+Example: it looks the booking up, cancels it and says "It is cancelled": 1.0. It looks the booking up three times and
+says "it should be cancelled, I think": 0.25.
+
+Guide:
+1.0   sure throughout
+0.75  a small doubt
+0.5   it wavers or contradicts itself at a place that matters
+0.25  unsure for most of the run
+0.0   it only guesses, or gives up without having tried
+""",
+    answer=Confidence,
+    score=_score,
     evaluate=shows_nothing,
-    about=__doc__,
-    ask=_ask,
-    rubrics=(RUBRIC,),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

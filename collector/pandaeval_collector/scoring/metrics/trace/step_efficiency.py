@@ -16,44 +16,50 @@ from typing import Literal
 from pydantic import Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, TASK, shows_nothing, task_of, undetermined
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, shows_nothing, undetermined
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 from pandaeval_otel.model import Trace
 
 
-class Efficiency(Verdict):
+class Efficiency(Answer):
     """``level``: the first of them is no step too many; ``None``: it cannot be told."""
 
-    reason: Reason = Field(
-        description="Which steps were needless and why, or that none was, in one to three sentences."
-    )
-    level: Literal["none", "few", "many", "most", "all"] | None = Field(description=BY_THE_GUIDE)
+    reason: Reason = Field(description="Which steps were needless and why, or that none was.")
+    level: Literal["none", "few", "many", "most", "all"] | None
 
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 """What each is worth."""
 
-RUBRIC = Rubric(
-    name="step_efficiency",
-    version="7",
+
+def _score(found: Efficiency, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.level is None:
+        return undetermined(found.reason)
+    return efficiency_limit(trace).applied(LEVELS[found.level], found.reason, facts)
+
+
+METRIC = of_trace(
+    "step_efficiency",
+    about=__doc__,
+    version="8",
+    question="Did the agent reach its goal without needless steps?",
+    needs="an answer or steps, and what the user asked; a judge",
     text="""
-How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
-agent with the same tools would have needed. Against it count:
+How many of the agent's steps were needless for its task? Compare them with the fewest that a skilled agent with the
+same tools would have needed. Needless are:
 
 - the same call again, or one that asks for what was known already
 - steps that changed nothing for the result
 - things fetched or done that nobody asked for and that were not used
 - long thoughts that go round in circles and lead to no next step
 
-What does not: another try after a failure that gave reason to hope, a check before something that cannot be undone,
-paging through results, waiting for something that takes its time, calls in parallel that were all used. Many steps are
-fine where the task needs many. Whether the task was accomplished is asked elsewhere.
+Not needless are another try after a failure, a check before something that cannot be undone, paging, waiting, and
+parallel calls that were all used. Many steps are fine where the task needs many, accomplished or not.
 
-Example: it read the same file twice before it answered from it: "few".
+Example: it read three pages of a list, and the answer rests on all of them: "none". It read the same file four times
+and searched for what nobody had asked for: "most".
 
 Guide:
 none  nothing could have been left out
@@ -62,31 +68,10 @@ many  a good part of the work was needless
 most  most of the work was needless
 all   nothing that it did served the task
 """,
-    verdict=Efficiency,
-)
-
-
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    task = await task_of(trace, judge)
-    given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
-    verdict = await judge.ask(RUBRIC, given)
-    if verdict.level is None:
-        return undetermined(verdict.reason)
-    return efficiency_limit(trace).applied(LEVELS[verdict.level], verdict.reason, {"task": task})
-
-
-METRIC = Metric(
-    level="trace",
-    name="step_efficiency",
-    kind="llm",
-    version="7",
-    threshold=0.5,
-    question="Did the agent reach its goal without needless steps?",
-    needs="an answer or steps, and what the user asked; a judge",
+    answer=Efficiency,
+    score=_score,
     evaluate=shows_nothing,
-    about=__doc__,
-    ask=_ask,
-    rubrics=(TASK, RUBRIC),
     settings={"levels": LEVELS},
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    extractions=(TASK,),
+    given=lambda trace, facts: {**facts, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls},
 )

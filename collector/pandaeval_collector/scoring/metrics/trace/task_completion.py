@@ -21,17 +21,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    BY_THE_GUIDE,
     TASK,
     Part,
     crashed,
+    of_trace,
     shows_nothing,
-    task_of,
     told,
     undetermined,
 )
@@ -39,23 +37,21 @@ from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, 
 from pandaeval_otel.model import Trace
 
 
-class Completion(Verdict):
+class Completion(Answer):
     """``answered``, ``taken``: answer against question, and answer against results, each by itself before the number,
     which may not contradict them. ``verdict``: 0..1, 1 is all of the task; ``None``: it cannot be told."""
 
-    reason: Reason = Field(description="What the user got, what not, and what shows it, in one to three sentences.")
-    answered: Literal["yes", "rightly not", "no", "unknown"] = Field(
-        description='"yes": the answer says what the user wanted to know, or that what the user wanted was done, or, '
-        "where the task allows for that, that it could not be done. "
-        '"rightly not": instead it asks for what the agent needs before it can or may go on, or refuses what its '
-        'instructions forbid. "no": neither. "unknown": the record does not tell.'
+    reason: Reason = Field(description="What the user got, what not, and what shows it.")
+    answered: Literal["yes", "rightly held back", "no", "unknown"] = Field(
+        description='"yes": the answer says what the user wanted to know, or that it was done or, where the task '
+        'allows for that, could not be. "rightly held back": it asks for what it needs, or refuses what is forbidden. '
+        '"no": neither'
     )
     taken: Literal["yes", "no", "unknown"] = Field(
-        description='"yes": what the answer says is taken from the results, or the task asks for words alone. "no": '
-        'the results say otherwise, or nothing that could have told it was called. "unknown": the results that it '
-        "would have to be taken from were not captured."
+        description='"yes": what the answer says is taken from results, or the task asks for words alone. "no": '
+        'results say otherwise, or nothing that could have told it was called. "unknown": they were not captured'
     )
-    verdict: Part = Field(description=BY_THE_GUIDE)
+    verdict: Part
 
 
 IN_PART, AT_MOST = 0.5, 0.74
@@ -70,48 +66,13 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
     if value is None:
         return None if taken == "unknown" else "verdict: it is null, and nothing before it is unknown"
     match answered, taken:
-        case ("yes", "yes") | ("rightly not", _):
+        case ("yes", "yes") | ("rightly held back", _):
             wrong = f"at least {IN_PART}" if value < IN_PART else ""
         case (_, "no"):
             wrong = f"less than {IN_PART}" if value >= IN_PART else ""
         case _:
             wrong = f"at most {AT_MOST}" if value > AT_MOST else ""
     return f'verdict: with "{answered}" and "{taken}" before it, {wrong} is wanted' if wrong else None
-
-
-RUBRIC = Rubric(
-    name="task_completion",
-    version="7",
-    text="""
-How much of the user's task was accomplished? The task is given below.
-
-- Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
-- An answer about something else, or that puts the user off, accomplishes nothing.
-- What a tool has to find out or to do is accomplished only if a result bears it out. An answer that the captured
-  results contradict, or for which nothing was called that could have told it, is made up and accomplishes nothing,
-  however sure it sounds. Where the task asks for words alone (an explanation, a text), the answer is the outcome.
-- What rests on a result that was not captured is unknown: neither accomplished nor made up.
-- An agent that asks for what it needs before it can or may go on, or that refuses what its instructions forbid, did
-  what could be done by now: that is accomplished in part at least. So is a task that allows for failure ("cancel it if
-  you can, else tell me") if the agent tried and says truly that it failed.
-- A detour, a slow way or a clumsy tone takes nothing away.
-
-The number follows from "answered" and "taken". "yes" and "yes", or "rightly not": 0.5 at least. "answered" "no": 0.74
-at most. "taken" "no", unless "rightly not": less than 0.5. "answered" "unknown", or "yes" with "taken" "unknown": null.
-
-Example: the user wants order 12 cancelled and to know the refund. The result says "cancelled, refund 20.00", the answer
-that it is cancelled and 25.00 come back: "answered" is "yes", "taken" is "no", the number 0.4.
-
-Guide:
-1.0          accomplished in full
-0.75 - 0.99  accomplished on the whole, something minor is missing
-0.5 - 0.74   accomplished in part
-0.25 - 0.49  the most important parts are missing
-0.0 - 0.24   hardly touched, or something else was done
-""",
-    verdict=Completion,
-    check=_check,
-)
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
@@ -123,25 +84,45 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     return shows_nothing(trace, context)
 
 
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    task = await task_of(trace, judge)
-    verdict = await judge.ask(RUBRIC, {"task": task})
-    if verdict.verdict is None:
-        return undetermined(verdict.reason)
-    metadata = {"task": task, "outcome": outcome(trace)}
-    return completion_limit(trace).applied(verdict.verdict, verdict.reason, metadata)
+def _score(found: Completion, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.verdict is None:
+        return undetermined(found.reason)
+    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
 
 
-METRIC = Metric(
-    level="trace",
-    name="task_completion",
-    kind="llm",
-    version="7",
-    threshold=0.5,
+METRIC = of_trace(
+    "task_completion",
+    about=__doc__,
+    version="8",
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",
+    text="""
+How much of the user's task was accomplished?
+
+- Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
+- What a tool has to find out or to do is accomplished only if a result bears it out. An answer that results contradict,
+  or for which nothing was called that could have told it, is made up and accomplishes nothing. Where the task asks for
+  words alone, the answer is the outcome.
+- An agent that asks for what it needs first, or refuses what its instructions forbid, accomplished a part at least. So
+  did one that tried and says truly that it failed, where the task allows for that.
+- An answer about something else, or that puts the user off, accomplishes nothing. A detour takes nothing away.
+
+"answered" and "taken" yes, or "rightly held back": 0.5 at least. "answered" no: 0.74 at most. "taken" no, unless
+"rightly held back": below 0.5. "answered" unknown, or yes with "taken" unknown: null.
+
+Example: the user wants order 12 cancelled and to know the refund, and the result says "cancelled, refund 20.00". The
+answer says cancelled and 20.00: yes, yes, 1.0. It says cancelled and 25.00: yes, no, 0.4.
+
+Guide:
+1.0        in full
+0.75-0.99  on the whole, something minor is missing
+0.5-0.74   in part
+0.25-0.49  the most important parts are missing
+0.0-0.24   hardly touched, or something else was done
+""",
+    answer=Completion,
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    rubrics=(TASK, RUBRIC),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    extractions=(TASK,),
 )

@@ -12,22 +12,21 @@ Source: PandaProbe, trace metrics, *Tool Correctness*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.judge.neutral import neutral, one_line
+from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    BY_THE_GUIDE,
     NOTHING_TOLD,
-    TASK,
+    USER_INPUT,
     Part,
     answered,
-    asked_for,
     available_tools,
+    of_trace,
     told,
     tools_called,
     undetermined,
@@ -35,69 +34,45 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 )
 from pandaeval_otel.model import Trace
 
+_NAME = 100
+"""Characters by which a tool's name is compared."""
+_Names = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=20)]
 
-class ToolSelection(Verdict):
-    """``choice``: what is wrong most, before ``score``, which may not contradict it: 0..1, 1 is exactly the right
-    tools; ``None``: it cannot be told."""
 
-    reason: Reason = Field(
-        description="Which tools were right, needless, missing or mistaken, in one to three sentences."
-    )
-    choice: Literal["right", "too many", "too few", "mistaken", "unknown"] = Field(
-        description="What is wrong most with the choice of tools, or that nothing of weight is."
-    )
-    score: Part = Field(description=BY_THE_GUIDE)
+class ToolSelection(Answer):
+    """What is wrong first, then ``score``, which may not contradict it: 0..1, 1 is exactly the right tools; ``None``:
+    it cannot be told."""
+
+    missing: _Names = Field(description="Needed, or plainly of help, and not called")
+    excess: _Names = Field(description="Called without need, or again for nothing")
+    wrong: _Names = Field(description="Called in place of another one, or for something else than the user wanted")
+    reason: Reason = Field(description="Why these, or why none.")
+    score: Part
+
+
+def _called(trace: Trace) -> list[str]:
+    """Returns the names of the tools that were called, each once, as the record shows them."""
+    return [*dict.fromkeys(one_line(neutral(call.name))[:_NAME] for call in trace.tool_calls)]
 
 
 RIGHT = 0.75
+"""The least where nothing is named."""
 
 
-def _check(verdict: ToolSelection, given: Mapping[str, Any]) -> str | None:
-    match verdict.choice, verdict.score:
-        case "unknown", None:
-            return None
-        case "unknown", _:
-            return 'score: "choice" is "unknown", so null is wanted'
-        case _, None:
-            return 'score: it is null, and "choice" is not "unknown"'
-        case "right", float(score) if score < RIGHT:
-            return f'score: "choice" is "right", so at least {RIGHT} is wanted'
-        case "mistaken" | "too few", float(score) if score >= 1.0:
-            return f'score: "choice" is "{verdict.choice}", so less than 1 is wanted'
+def _check(found: ToolSelection, given: Mapping[str, Any]) -> str | None:
+    """Returns which named tool was not called, or was, or what contradicts the names."""
+    called = given["tools_called"]
+    for name in (*found.excess, *found.wrong):
+        if name[:_NAME] not in called:
+            return "excess, wrong: a tool is named that was not called"
+    named = [*found.missing, *found.excess, *found.wrong]
+    if found.score is None:
+        return "score: it is null, and tools are named" if named else None
+    if not named and found.score < RIGHT:
+        return f"score: no tool is missing, in excess or wrong, so at least {RIGHT} is wanted"
+    if (found.missing or found.wrong) and found.score >= 1.0:
+        return "score: tools are missing or wrong, so less than 1 is wanted"
     return None
-
-
-RUBRIC = Rubric(
-    name="tool_correctness",
-    version="7",
-    text="""
-Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had:
-
-- Right: do the tools that were called fit the task, and do they suffice?
-- Too many: was one called that the task did not need, or the same one again for nothing?
-- Too few: was one left aside that the task needed or that would plainly have helped?
-- Mistaken: was one called where another one was meant, or one that does not serve what the user wanted?
-
-Only the choice counts here, not the arguments, not whether a call worked, not the answer; another try after a failure
-is not one too many, and neither is looking first at what is to be changed. Definitions are not always captured: a tool
-that is not listed may have existed. If no tool was called, ask whether the task could be done well without; where the
-agent rightly asked back or refused, no tool is missing. Where the facts say that the run may go on elsewhere, judge the
-calls that were made: what is still to come is not missing.
-
-"choice" comes before the number: with "right" it is 0.75 at least, with "unknown" null.
-
-Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: "right", 0.75.
-
-Guide:
-1.0   exactly the tools that the task needs
-0.75  right on the whole: one needless call, or one small helper left aside
-0.5   mixed: about as much right as wrong, or a tool that matters is missing
-0.25  mostly wrong, needless or missing
-0.0   none of the tools that the task needs
-""",
-    verdict=ToolSelection,
-    check=_check,
-)
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
@@ -112,28 +87,49 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     return None
 
 
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    asked = await asked_for(trace, judge)
-    verdict = await judge.ask(RUBRIC, {"user_input": asked})
-    if verdict.score is None:
-        return undetermined(verdict.reason)
-    return Score(verdict.score, verdict.reason, _metadata(trace, asked))
-
-
 def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
     return {"user_input": asked, "tools_called": tools_called(trace), "available_tools": available_tools(trace)}
 
 
-METRIC = Metric(
-    level="trace",
-    name="tool_correctness",
-    kind="llm",
-    version="7",
-    threshold=0.5,
+def _score(found: ToolSelection, trace: Trace, facts: Facts) -> Score | Unscored:
+    if found.score is None:
+        return undetermined(found.reason)
+    named = {"missing": found.missing, "excess": found.excess, "wrong": found.wrong}
+    metadata = _metadata(trace, user_input(trace) or facts.get("task"))
+    return Score(found.score, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
+
+
+METRIC = of_trace(
+    "tool_correctness",
+    about=__doc__,
+    version="8",
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
+    text="""
+Did the agent choose its tools well for what the user wanted? Compare the tools that it called, listed below under
+"tools_called", with those that it had. First name those that are missing, in excess or wrong; then give the number.
+
+Only the choice counts here, not arguments, success of calls or the answer. Another try after a failure is not in
+excess, nor is looking first at what is to be changed. A tool that is not listed may have existed. Where the task can be
+done well without a tool, or the agent was right to ask back or refuse, none is missing; neither is what is still to
+come where the facts say that the run may go on elsewhere.
+
+Without a name the number is 0.75 at least, with one that is missing or wrong below 1, and null only without a name.
+
+Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: in excess list_offices, 0.75. It
+called list_offices alone: missing track_parcel, wrong list_offices, 0.0.
+
+Guide:
+1.0   exactly the tools that the task needs
+0.75  one needless call, or one small helper left aside
+0.5   as much right as wrong, or a tool that matters is missing
+0.25  mostly wrong, needless or missing
+0.0   none of the tools that the task needs
+""",
+    answer=ToolSelection,
+    score=_score,
     evaluate=_before_asking,
-    ask=_ask,
-    rubrics=(TASK, RUBRIC),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    check=_check,
+    extractions=(USER_INPUT,),
+    given=lambda trace, facts: {**facts, "tools_called": _called(trace)},
 )

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
+from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.rubric import Answer, QuestionPart
 from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
-from pandaeval_collector.scoring.metrics.trace._facts import (
-    NOTHING_TOLD,
-    TASK,
-    says_something,
-    task_of,
-    told,
-    undetermined,
-)
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told, undetermined
 
-# What the questions about one turn share: their introduction, what is given with them, and how an answer is had.
+# What the questions about one turn share: their introduction, and what is given with them.
 P = TypeVar("P", bound=BaseModel)
 
 ABOUT = """
 Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. All that was
-said before is context: it is known, and not judged again. Goal and profile of the user and what is known for certain
-are given below as far as anybody stated them; a goal that nobody stated is what the user wants in this conversation by
-his own words. Answer each question by itself: an answer can be right and too long, or short and wrong.
+said before is context: it is known, and not judged again. The user's goal is the one that stands below under "goal",
+else what the user wants in this conversation. Profile of the user and knowledge stand below as far as anybody stated
+them. Answer each question by itself: an answer can be right and too long, or short and wrong.
 """
 
 
-async def asked(part: QuestionPart[P], view: TurnView, judge: Judge) -> P:
-    """Returns the judge's answer to one question about the turn: from the call that it shares with others, or, if their
-    verdict does not hold, from a call of its own. Its goal is the stated one, else the task of the turn. Raises as
-    :meth:`Judge.ask` does."""
-    try:
-        goal = view.goal or await task_of(view.trace, judge)
-    except NoVerdictError:
-        goal = ""
-    given = {**stated(view, goal), "calls": len(view.tool_calls)}
-    verdict: Any = None
-    if part in judge.together and len(judge.together) > 1:
-        try:
-            verdict = await judge.ask(rubric_of(judge.together), given)
-        except NoVerdictError as error:
-            if error.why is not Why.INVALID_VERDICT:
-                raise
-    if verdict is None:
-        verdict = await judge.ask(rubric_of((part,)), given)
-    found = getattr(verdict, part.name)
-    assert isinstance(found, part.answer)
-    return found
+def turn_part(
+    name: str,
+    version: str,
+    text: str,
+    answer: type[P],
+    check: Callable[[P, Mapping[str, Any]], str | None] | None = None,
+) -> QuestionPart[P]:
+    """Makes a question about a turn."""
+    return QuestionPart(
+        name=name,
+        version=version,
+        level="turn",
+        about=ABOUT,
+        text=text,
+        answer=answer,
+        check=check,
+        given=lambda view, facts: {**stated(view), "calls": len(view.tool_calls)},
+    )
 
 
 def answers(view: TurnView) -> bool:
@@ -86,19 +76,14 @@ NO_FAILURE = "no failure"
 MOST_LABELS, MOST_CALLS = 4, 20
 
 
-def wrong(labels: Sequence[str], calls: Sequence[int], reason: str, known: int) -> str | None:
+def wrong(labels: Sequence[str], calls: Sequence[int], known: int) -> str | None:
     """Returns what is wrong with a judge's answer: it contradicts itself, or names a call that does not exist.
     ``known``: how many calls there are."""
     if NO_FAILURE in labels and len(set(labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in calls if not 1 <= number <= known]:
         return f"calls: there is no call {missing[0]}"
-    return unspoken(reason)
-
-
-def unspoken(reason: str) -> str | None:
-    """Returns what is wrong with a reason without a word."""
-    return None if any(map(str.isalnum, reason)) else "reason: it says nothing"
+    return None
 
 
 def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: dict[str, Any], **more: Any) -> Score:
@@ -114,10 +99,8 @@ def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: di
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 
 
-class Rating(BaseModel):
+class Rating(Answer):
     """``rating``: 1..5, 5 is best; ``None``: the record does not suffice to tell."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     reason: Annotated[str, Field(max_length=600)] = Field(
         description="What in the answer decides, in one or two sentences."
@@ -137,10 +120,10 @@ def rated(
     before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
 ) -> TurnMetric:
     """Makes a metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
-    part = QuestionPart(name, version, ABOUT, criteria, Rating, lambda rating, given: unspoken(rating.reason))
+    part = turn_part(name, version, criteria, Rating)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
-        found = await asked(part, view, judge)
+        found, _ = await judge.answer(part, view)
         if found.rating is None:
             return undetermined(found.reason)
         value = (found.rating - LEAST) / (MOST - LEAST)
@@ -160,6 +143,5 @@ def rated(
         ask=ask,
         applies=answers,
         part=part,
-        rubrics=(TASK, rubric_of((part,))),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     )

@@ -15,15 +15,16 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "coherence",
     about=__doc__,
-    version="1",
+    version="2",
     question="Is the answer consistent in itself and with the conversation before it?",
     needs="what the user said and the agent answered; a judge",
     criteria="""
 How coherent is the answer? Is it logically consistent, in itself and with what was said in the turns before?
 
-Things that cost: contradicting what the agent said before ("open Monday to Friday", then "closed on Wednesdays");
-forgetting what was said or agreed; conclusions that do not follow. Correcting a mistake openly is no contradiction, nor
-is a change of what results say.
+Things that cost: contradicting what the agent said before; forgetting what was said or agreed; conclusions that do not
+follow. Correcting a mistake openly is no contradiction, nor is a change of what results say.
+
+Example: after "open Monday to Friday", "closed on Sundays" is 5, "closed on Wednesdays" is 2.
 
 Guide:
 5  fully consistent with the conversation

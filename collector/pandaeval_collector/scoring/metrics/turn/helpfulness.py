@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "helpfulness",
     about=__doc__,
-    version="2",
+    version="3",
     question="Does the answer move the user closer to the goal?",
     needs="what the user said and the agent answered; a judge",
     criteria="""
@@ -24,7 +24,7 @@ Things that cost: general talk where something specific is needed; asking for wh
 not help here. A question that has to be answered before the agent can go on, or a refusal that the instructions demand
 and that says what is possible instead, helps.
 
-Example: asked when the library opens tomorrow, it answers "usually in the morning": 2.
+Example: asked when the library opens tomorrow, "at nine, and until six" is 5, "usually in the morning" is 2.
 
 Guide:
 5  directly advances the goal, with specific information that can be acted on

@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "relevance",
     about=__doc__,
-    version="2",
+    version="3",
     question="Does every part of the answer address the user's message and goal?",
     needs="what the user said and the agent answered; a judge",
     criteria="""
@@ -23,7 +23,7 @@ How relevant is the answer? Does every part of it address the user's message and
 Things that cost: explaining what nobody asked for; tangents that have nothing to do with the goal; answering another
 question than the one that was asked. A question back, a warning or a limit that concerns the request is to the point.
 
-Example: asked for a price, it gives the price and then the history of the shop: 3.
+Example: asked for a price, the price alone is 5, the price and the history of the shop 3, the history alone 1.
 
 Guide:
 5  all of it is on the topic and addresses what the user needs

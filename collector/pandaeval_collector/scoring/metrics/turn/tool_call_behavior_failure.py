@@ -17,23 +17,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
+from pandaeval_collector.judge.rubric import Answer
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import TASK, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 from pandaeval_collector.scoring.metrics.turn._rating import (
-    ABOUT,
     MOST_CALLS,
     MOST_LABELS,
     NO_FAILURE,
-    asked,
     labelled,
     shows_nothing,
+    turn_part,
     wrong,
 )
 
@@ -43,10 +42,8 @@ LABELS = ("ignored tool result", "wrong tool", "wrong arguments", MISSING, REPEA
 _MOST = 100
 
 
-class ToolBehavior(BaseModel):
+class ToolBehavior(Answer):
     """``labels``: empty where the record does not suffice to tell; ``calls``: those that a label is about."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     reason: Annotated[str, Field(max_length=600)] = Field(
         description="Which call is wrong or missing and why, or that none is, in one to three sentences."
@@ -72,13 +69,12 @@ class ToolBehavior(BaseModel):
 def _check(found: ToolBehavior, given: Mapping[str, Any]) -> str | None:
     if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
         return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
-    return wrong(found.labels, found.calls, found.reason, given.get("calls", 0))
+    return wrong(found.labels, found.calls, given.get("calls", 0))
 
 
-PART = QuestionPart(
+PART = turn_part(
     "tool_call_behavior_failure",
-    "2",
-    ABOUT,
+    "3",
     """
 Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
 suspicion:
@@ -92,7 +88,8 @@ ignored tool result    it called a tool, and then ignored or contradicted what c
 missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
 
 Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
-call" is possible. What a tool answered that was not captured is unknown, and was not ignored.
+call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
+weather, it looks, and tells what came back: no failure.
 """,
     ToolBehavior,
     _check,
@@ -116,7 +113,7 @@ def _by_code(view: TurnView) -> Score | None:
 
 
 async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    found = await asked(PART, view, judge)
+    found, _ = await judge.answer(PART, view)
     repeated = _by_code(view)
     if not found.labels and repeated is None:
         return undetermined(found.reason)
@@ -134,7 +131,7 @@ METRIC = Metric(
     level="turn",
     name="tool_call_behavior_failure",
     kind="llm",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
@@ -144,6 +141,5 @@ METRIC = Metric(
     applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
     by_code=_by_code,
     part=PART,
-    rubrics=(TASK, rubric_of((PART,))),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -14,7 +14,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import rated
 METRIC = rated(
     "verbosity",
     about=__doc__,
-    version="2",
+    version="3",
     question="Is the answer as long as it has to be, and no longer?",
     needs="what the user said and the agent answered; a judge",
     criteria="""
@@ -24,7 +24,7 @@ Things that cost: details that nobody needs here; the same said several times; p
 a bare word where the user needs context. What counts is what this message asks for: a long answer to a question that
 needs one is not too long.
 
-Example: a yes-or-no question is answered with yes and two paragraphs of background: 3.
+Example: to a yes-or-no question, "yes, until Friday" is 5, yes and two paragraphs of background 3, two pages 1.
 
 Guide:
 5  the right length, every word is needed
