@@ -63,6 +63,17 @@ class OutcomeCounts:
         """The share that passed, 0..1; ``None`` where none passed or failed."""
         return self.passed / self.judged if self.judged else None
 
+    def handled(self, unit: str) -> str:
+        """Returns verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
+        76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about."""
+        if self.share is None:
+            return ""
+        low, high = wilson(self.share, self.judged, _NORMAL)
+        what = f"{unit} was" if self.judged == 1 else f"{unit}s were"
+        rest = f"; {self.missing:,} not judged ({self.whys})" if self.missing else ""
+        share = f"{self.share:.0%} ({low:.0%} to {high:.0%})"
+        return f"{self.passed:,} of {self.judged:,} {what} handled correctly: {share}{rest}"
+
     @property
     def missing(self) -> int:
         """How many results have no score."""

@@ -9,6 +9,8 @@ from pandaeval_collector.show.view.rates import OutcomeCounts
 
 # What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
 TASK = "trace.task_completion"
+VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
+"""The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
 _TELLS = {
     "trace.response": "runs that failed or ended without an answer",
     "trace.tool_loop": "tool calls repeated in vain",
@@ -19,16 +21,18 @@ _TELLS = {
 """What each metric without a model finds."""
 
 
-def judged(tallies: Mapping[str, OutcomeCounts]) -> int:
-    """Counts the tasks whose success was judged. ``tallies``: counts of results by metric."""
-    return tallies[TASK].scored if TASK in tallies else 0
+def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
+    """Returns how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
+    gave a verdict. ``tallies``: counts of results by metric."""
+    shares = (tallies[metric].handled(unit) for metric, unit in VERDICTS.items() if metric in tallies)
+    return next(filter(None, shares), "")
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
     """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
-    scored = judged(tallies)
-    if not traces or scored >= traces:
+    scored = tallies[TASK].scored if TASK in tallies else 0
+    if not traces or scored >= traces or handled(tallies):
         return ""
     if scored:
         return f"Task success was judged in {scored:,} of {traces:,} runs."
