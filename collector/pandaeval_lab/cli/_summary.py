@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 from pandaeval_collector.show.view.results import ResultView, spelled_out
-from pandaeval_collector.show.view.unscored import handled
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_lab.replay.root_causes import RootCause

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
-from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 
 # What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
 TASK = "trace.task_completion"
-VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
-"""The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
 _TELLS = {
     "trace.response": "runs that failed or ended without an answer",
     "trace.tool_loop": "tool calls repeated in vain",
@@ -19,13 +17,6 @@ _TELLS = {
     "trace.coherence": "answers off the topic",
 }
 """What each metric without a model finds."""
-
-
-def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
-    """Returns how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
-    gave a verdict. ``tallies``: counts of results by metric."""
-    shares = (tallies[metric].handled(unit) for metric, unit in VERDICTS.items() if metric in tallies)
-    return next(filter(None, shares), "")
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
