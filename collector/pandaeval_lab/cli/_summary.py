@@ -185,11 +185,12 @@ class Summary:
 
     @property
     def headline(self) -> str:
-        """How much was handled correctly, by a judge; else that nothing was judged, and how much has findings."""
+        """How much was handled correctly, by a judge; else that nothing was judged, and how much has findings; ``""``
+        without any run."""
         rows: list[SessionSummaryRow] | list[TraceSummaryRow] = [*self._sessions.values()] or [*self._rows.values()]
         found, unit = sum(not row.rank[0] for row in rows), "session" if self._sessions else "trace"
         others = f"not judged: {found:,} of {len(rows):,} {unit}s {'has' if found == 1 else 'have'} findings"
-        return handled(self.tallies) or others
+        return handled(self.tallies) or (others if rows else "")
 
     @property
     def silence(self) -> str:

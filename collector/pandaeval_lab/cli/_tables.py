@@ -28,7 +28,8 @@ def print_summary(
     """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, what was not
     judged, and what components raised. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
-    out.print(Text(summary.headline, style="bold"))
+    if summary.headline:
+        out.print(Text(summary.headline, style="bold"))
     if sessions:
         print_sessions(sessions, out)
     if traces:
