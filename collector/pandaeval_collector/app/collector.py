@@ -134,8 +134,7 @@ class Collector:
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         line = await self._start_line(store, outlets.signals)
-        ownership, labels = hands_over(config), config.labels.over_otlp
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=ownership, labels=labels)
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=hands_over(config))
         self._publish(store, pipeline)
         watching = Watching(store, pipeline)
         readers = await topic_readers(config, self._environ, self.telemetry, store, pipeline, outlets)
