@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.failed import failed, sources
 from deploy.grafana.frame import choice, frame, units
-from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, linked, listing, number
+from deploy.grafana.panels import BAD, GOOD, PLAIN, WARN, Panel, coloured, graph, heat, linked, listing, number
 from deploy.grafana.words import (
     AGENT,
     AT_MOST_HALF,
@@ -25,6 +25,7 @@ from deploy.grafana.words import (
     WHY,
     buckets,
     chosen,
+    handled,
     in_range,
     mean,
     per_bar,
@@ -48,6 +49,7 @@ def build() -> dashboard.Dashboard:
         "How good is what the agents do, and is it measured at all?",
         [*units(), metric, *sources()],
         [
+            ("Did the agents do their job?", (_verdicts(), _verdicts_over_time(), _handled())),
             ("Is it measured at all?", (_measured(), _outcomes())),
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
@@ -59,8 +61,51 @@ def build() -> dashboard.Dashboard:
     )
 
 
+def _verdicts() -> Panel:
+    return number(
+        "Handled correctly",
+        "Share of the sessions (without any: of the runs) that a judge found to be handled correctly (correctness), in "
+        "the time that is shown; without a verdict in it, since the store began. Only what was judged counts.",
+        handled(""),
+        "percentunit",
+        steps=((0, BAD), (0.8, WARN), (0.95, GOOD)),
+        nothing="not judged",
+    )
+
+
+def _verdicts_over_time() -> Panel:
+    """Sessions and runs apart, as some are judged as both."""
+    legend = "{{pandaeval_level}} handled correctly: {{pandaeval_passed}}"
+    labels = chosen('gen_ai_evaluation_name="correctness"', DECIDED)
+    return graph(
+        "Verdicts",
+        "Whether agents did their job, by a judge. Runs are judged where they belong to no session.",
+        {legend: per_bar(EVALUATIONS + labels, f"pandaeval_level, {PASSED}")},
+        width=10,
+        stacked=True,
+    )
+
+
+def _handled() -> Panel:
+    judged = in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', DECIDED), f"{SERVICE}, {AGENT}")
+    panel = listing(
+        "Handled correctly, per agent",
+        "verdicts: how many there are in the time that is shown. An agent without any is not judged, whatever else was "
+        "found or not found.",
+        {SERVICE: "service", AGENT: "agent"},
+        {
+            "verdicts": f"round({judged} or 0 * {in_range(EVALUATIONS + chosen(), f'{SERVICE}, {AGENT}')})",
+            "handled correctly": handled(f"{SERVICE}, {AGENT}"),
+        },
+        width=10,
+    )
+    coloured(panel, "verdicts", [(1, PLAIN)], words={"0": "not judged"})
+    coloured(panel, "handled correctly", [(0, BAD), (0.8, WARN), (0.95, GOOD)], "percentunit")
+    return linked(panel, "agent", "Sessions of this agent", f"{_SESSIONS}&${{__url_time_range}}")
+
+
 def _measured() -> Panel:
-    """The first panel: it tells an agent that does well from one of which nothing is known."""
+    """It tells an agent that does well from one of which nothing is known."""
     columns = {
         "results": f"round({_ALL})",
         "scored": _count(SCORED),

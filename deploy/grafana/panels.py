@@ -73,11 +73,12 @@ def number(
     *,
     width: int = 4,
     steps: Steps = (),
+    nothing: str = "–",
 ) -> stat.Panel:
-    """One number. ``steps``: colours from values upwards."""
+    """One number. ``steps``: colours from values upwards; ``nothing``: what stands where there is none."""
     panel = stat.Panel().title(title).description(text).datasource(PROMETHEUS).unit(unit).span(width).height(4)
     panel.graph_mode(common.BigValueGraphMode.NONE).color_mode(common.BigValueColorMode.VALUE)
-    panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"])).no_value("–")
+    panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"])).no_value(nothing)
     panel.thresholds(_thresholds(steps))
     return panel.with_target(_query(expression, 0).instant())
 

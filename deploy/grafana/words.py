@@ -8,10 +8,14 @@ NAME, AGENT, SERVICE = "gen_ai_evaluation_name", "gen_ai_agent_name", "pandaeval
 OUTCOME, WHY, PASSED = "pandaeval_outcome", "pandaeval_why", "pandaeval_passed"
 CHOSEN = 'pandaeval_service=~"$service", gen_ai_agent_name=~"$agent", deployment_environment_name=~"$environment"'
 """What the variables at the top of a dashboard select; a label that is absent counts as empty, which ``.*`` matches."""
-JUDGED = "task_completion|tool_correctness|argument_correctness|step_efficiency|confidence|plan_adherence|plan_quality"
+JUDGED = (
+    "correctness|task_completion|tool_correctness|argument_correctness|step_efficiency|confidence|plan_adherence|"
+    "plan_quality"
+)
 UNSCORED = 'pandaeval_outcome="unscored"'
 SCORED = 'pandaeval_outcome="scored"'
 DECIDED = 'pandaeval_passed=~"true|false"'
+RIGHT = 'pandaeval_passed="true"'
 FAILING = 'pandaeval_passed="false"'
 AT_MOST_HALF = 'le="0.5"'
 FAILED = "judge_failed|invalid_verdict|timeout|metric_error"
@@ -30,6 +34,28 @@ def per_bar(counter: str, by: str) -> str:
 def in_range(counter: str, by: str) -> str:
     """How much was counted in the time that is shown."""
     return f"sum by ({by}) (increase({counter}[$__range]))" if by else f"sum(increase({counter}[$__range]))"
+
+
+def since_start(counter: str, by: str) -> str:
+    """How much was counted since the store began, by the last sample in the time that is shown."""
+    held = f"last_over_time({counter}[$__range])"
+    return f"sum by ({by}) ({held})" if by else f"sum({held})"
+
+
+def verdicts(level: str, *more: str) -> str:
+    """What judges say of whether agents did their job."""
+    return EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', f'pandaeval_level="{level}"', *more)
+
+
+def handled(by: str) -> str:
+    """The share of sessions, or where none is judged of runs, that were handled correctly: in the time that is shown,
+    or where that holds no verdict, as after a restart, since the store began."""
+    shares = (
+        share(counted(verdicts(level, RIGHT), by), counted(verdicts(level, DECIDED), by))
+        for counted in (in_range, since_start)
+        for level in ("session", "trace")
+    )
+    return " or ".join(shares)
 
 
 def per_second(counter: str, by: str) -> str:

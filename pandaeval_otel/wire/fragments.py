@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pandaeval_otel.wire.labels import HumanLabel
-
 
 class MalformedOtlpError(ValueError):
     """The bytes are not the OTLP request that they claim to be."""
@@ -46,8 +44,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Split:
-    """A split request. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected`` +
-    ``labels``."""
+    """A split request. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected``."""
 
     fragments: list[Fragment]
     decoded: int = 0
@@ -57,5 +54,3 @@ class Split:
     message: str = ""
     claimed: int = 0
     """Items in the collector's own scope that are not its output; other counts include them."""
-    labels: list[HumanLabel] = field(default_factory=list)
-    """People's verdicts, which are no content of a trace."""

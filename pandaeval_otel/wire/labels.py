@@ -1,18 +1,14 @@
-"""Reads a person's verdict on a run: a log event ``gen_ai.evaluation.result`` whose
-``gen_ai.evaluation.evaluator.type`` is ``human``, unlike evaluators' results.
+"""A person's verdict on a run, and how its words are read.
 
-In any scope, it is neither content of its trace nor output of a collector: it reopens no trace and changes no score.
+A log event ``gen_ai.evaluation.result`` whose ``gen_ai.evaluation.evaluator.type`` is ``human`` tells of one, too. In
+any scope it is neither content of its trace nor output of a collector, and is ignored: an agent can write it as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from pandaeval_otel.base import semconv
-from pandaeval_otel.base.names import bounded
 
 EVENT = "gen_ai.evaluation.result"
 TYPE = "gen_ai.evaluation.evaluator.type"
@@ -20,9 +16,6 @@ HUMAN = "human"
 MOST_COMMENT, MOST_ID = 1000, 256
 PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
-_NAME, _SCORE = semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE
-_LABEL, _COMMENT = semconv.EVALUATION_LABEL, "gen_ai.evaluation.explanation"
-_SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
 _HALF = 0.5 + 1e-9
 """A pass with a lower score, or a fail with a higher one, is a slip of the pen."""
 
@@ -57,36 +50,6 @@ def is_label(record: Any) -> bool:
     )
 
 
-def label_of(record: Any) -> HumanLabel:
-    """Returns the label in a record that :func:`is_label` accepts. Raises :class:`LabelError`."""
-    said = {
-        pair.key: _KINDS[kind](getattr(pair.value, kind))
-        for pair in record.attributes
-        if (kind := pair.value.WhichOneof("value")) in _KINDS
-    }
-    named = _text(said.get(_NAME))
-    if not named:
-        raise LabelError(f"{_NAME} is missing: the metric that the verdict is about")
-    trace_id = record.trace_id.hex() if len(record.trace_id) == 16 and any(record.trace_id) else ""
-    level, _, bare = named.rpartition(".")
-    level = level or _text(said.get("pandaeval.level")) or ("trace" if trace_id else "session")
-    if level not in ("trace", "session"):
-        raise LabelError(f"the level {level!r} is neither trace nor session")
-    unit = trace_id if level == "trace" else next((id_ for key in _SESSIONS if (id_ := _text(said.get(key)))), "")
-    if not unit:
-        raise LabelError("it names no trace" if level == "trace" else f"it names no session ({_SESSIONS[0]})")
-    score, passed = verdict(said.get(_SCORE), _text(said.get(_LABEL)))
-    return HumanLabel(
-        unit=bounded(unit, MOST_ID),
-        metric=bounded(f"{level}.{bare}"),
-        score=score,
-        passed=passed,
-        annotator=bounded(_text(said.get("gen_ai.evaluation.evaluator.id"))),
-        at=(record.time_unix_nano or record.observed_time_unix_nano) / 1e9,
-        comment=_text(said.get(_COMMENT))[:MOST_COMMENT],
-    )
-
-
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
     """Returns the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
     Raises :class:`LabelError` if there is neither a score nor a known word, or the two contradict each other."""
@@ -115,10 +78,3 @@ def _number(score: Any) -> float:
 
 def _is_human(attributes: Any) -> bool:
     return any(pair.key == TYPE and pair.value.string_value.lower() == HUMAN for pair in attributes)
-
-
-_KINDS: Mapping[str, Any] = {"string_value": str, "bool_value": float, "int_value": float, "double_value": float}
-
-
-def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""

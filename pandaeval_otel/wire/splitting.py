@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_otel.model.raw import MAX_TIME
 from pandaeval_otel.wire.bounds import LOG, Room, outline, within
 from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
-from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
+from pandaeval_otel.wire.labels import TYPE, is_label
 from pandaeval_otel.wire.own_output import is_own_record, is_own_span
 from pandaeval_otel.wire.skeleton import Head, Request
 from pandaeval_otel.wire.weight import counted
@@ -76,8 +76,8 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
     """Splits an ``ExportLogsServiceRequest`` by trace id.
 
     Keeps only records that can belong to an agent's trace: they name a trace, and have an event name or a structured
-    body. Counts ordinary log lines as ``ignored``, and puts people's verdicts into ``labels``, whatever their scope.
-    Raises as :func:`split_traces` does.
+    body. Counts ordinary log lines as ``ignored``, and people's verdicts, whatever their scope. Raises as
+    :func:`split_traces` does.
     """
     split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
@@ -89,12 +89,13 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
             if scope.scope.name == OWN_SCOPE:
                 records, raw_records = _not_own(records, raw_records, is_own_record, split)
             for record, raw in zip(records, raw_records, strict=True):
-                if record.event_name == EVENT and is_label(record):
-                    builder.label(record)
-                elif len(record.trace_id) != 16 or record.trace_id == _NO_TRACE or not _is_event(record):
+                if (
+                    len(record.trace_id) != 16
+                    or record.trace_id == _NO_TRACE
+                    or not _is_event(record)
+                    or (_BY_WHOM in raw and is_label(record))
+                ):
                     split.ignored += 1
-                elif not record.event_name and _BY_WHOM in raw and is_label(record):
-                    builder.label(record)
                 elif len(raw) > max_record_bytes:
                     builder.reject("log record", record.event_name, f"{len(raw)} bytes are more than allowed")
                 else:
@@ -167,13 +168,6 @@ class _Builder:
         self._split.rejected += 1
         if not self._split.message:
             self._split.message = f"{kind} {name!r}: {why}"
-
-    def label(self, record: Any) -> None:
-        """Takes a person's verdict, or rejects a bad one."""
-        try:
-            self._split.labels.append(label_of(record))
-        except LabelError as error:
-            self.reject("label", record.event_name, str(error))
 
     def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
         """Returns the fragment of a trace, and the list for raw items of this resource and scope."""

@@ -284,6 +284,28 @@ def test_alerts_fire_when_they_should() -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+@pytest.mark.parametrize(
+    ("passed", "failed", "share"),
+    [("0 0 3x60", "0 0 1x60", 0.75), ("8x60", "2x60", 0.8), ("_x60", "4x60", 0.0), ("_x60", "_x60", None)],
+    ids=["in the time that is shown", "none in it: since the store began", "nothing right", "no judge"],
+)
+def test_the_share_handled_correctly_stays_after_a_restart(
+    tmp_path: Path, passed: str, failed: str, share: float | None
+) -> None:
+    [asked] = [each for each in queries() if each.where == "agents: Handled correctly A"]
+    name = (
+        'pandaeval_evaluations_total{gen_ai_evaluation_name="correctness", pandaeval_level="session", pandaeval_passed='
+    )
+    series = [{"series": f'{name}"{key}"}}', "values": held} for key, held in (("true", passed), ("false", failed))]
+    expected = [] if share is None else [{"labels": "{}", "value": share}]
+    expression = {"expr": filled(asked.expression), "eval_time": "50m", "exp_samples": expected}
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": [expression]}
+    (tmp_path / "test.yaml").write_text(json.dumps({"tests": [test]}))
+    done = subprocess.run([str(PROMTOOL), "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
     beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
     below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_lab.cli._recordings import VERDICTS, messages_of_users, recorded_judge
 from pandaeval_lab.cli._summary import Summary
 
 
@@ -18,11 +21,13 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     kept: Path = tmp_path_factory.mktemp("demo") / "results.jsonl"
     outcome = CliRunner().invoke(app, ["demo", "--keep", str(kept)])
     assert outcome.exit_code == 0, outcome.output
-    assert "Sessions, worst first" in outcome.output
+    assert outcome.output.startswith("5 of 10 sessions were handled correctly: 50% (24% to 76%)\n")
+    assert "Judge: recorded, 20" in outcome.output
+    assert "missing thing at turn 2" in outcome.output
+    assert re.search("How do I send the kettle back\\? +missing", outcome.output)
     assert len(outcome.output.splitlines()) <= 24, "it fits a screen"
     found = outcome.output.partition("what was found")[2].splitlines()
-    ended_badly = [line.split()[0] for line in found if "run failed: " in line]
-    assert sorted(ended_badly) == ["failed-renewal", "lost-parcel"]
+    assert sum(" handled correctly: " in line for line in found) == 4, "one has a finding, which is shown"
     return [json.loads(line) for line in kept.read_text().splitlines()]
 
 
@@ -33,10 +38,34 @@ def test_bad_sessions_rank_below_good_ones(lines: list[dict[str, object]]) -> No
         summary.add(line)
     ranked = [row.session_id for row in summary.sessions_worst_first()]
     assert set(ranked) == {*expected["good"], *expected["bad"]}
-    # A session that gives the same answer to another question is only suspect, which ranks no session.
-    bad = [session for session in expected["bad"] if session != "same-answer-again"]
-    assert len(bad) == len(expected["bad"]) - 1
-    assert set(ranked[: len(bad)]) == set(bad)
+    assert set(ranked[: len(expected["bad"])]) == set(expected["bad"])
+
+
+def test_each_session_has_a_recorded_verdict(lines: list[dict[str, object]]) -> None:
+    """One that prompts have outgrown fails here."""
+    how = "record them anew: python tests/lab/demo_verdicts.py --folder DIR"
+    verdicts = {line["session_id"]: line for line in lines if line["metric"] == "correctness"}
+    assert set(verdicts) == set(messages_of_users()), how
+    assert [line["reason"] for line in verdicts.values() if line["success"] is None] == [], how
+    assert {line["evaluator"]["model"][:8] for line in verdicts.values()} == {"recorded"}  # type: ignore[index]
+    wrong = {session for session, line in verdicts.items() if not line["success"]}
+    assert wrong == {"lost-parcel", "failed-renewal", "fasting-question", "made-up-price", "same-answer-again"}
+
+
+def test_verdicts_that_prompts_have_outgrown_leave_sessions_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = json.loads(Path(str(files("pandaeval_lab.cli._recordings").joinpath(VERDICTS))).read_text())
+    unfit = [each | {"reply": {"of": "another question"}} for each in held["replies"][:2]]
+    gone = [each | {"question": "an older one"} for each in held["replies"][2:]]
+    file = tmp_path / VERDICTS
+    file.write_text(json.dumps(held | {"replies": [*unfit, *gone]}))
+    recorded = recorded_judge() | {"judge.api_base": f"file:{file}"}
+    monkeypatch.setattr("pandaeval_lab.cli.demo.recorded_judge", lambda: recorded)
+    outcome = CliRunner().invoke(app, ["demo"])
+    assert outcome.exit_code == 0, outcome.output
+    assert outcome.output.startswith("not judged: 5 of 10 sessions have findings\n")
+    assert "what became of it" not in outcome.output
 
 
 def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> None:
@@ -49,12 +78,13 @@ def test_every_session_and_trace_is_scored(lines: list[dict[str, object]]) -> No
 
 def test_stored_recordings_score_the_same(lines: list[dict[str, object]], tmp_path: Path) -> None:
     """The running collector and ``evaluate`` agree, id for id."""
-    import lzma
-
     packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
-    recording = tmp_path / "recording.jsonl"
+    recording, config = tmp_path / "recording.jsonl", tmp_path / "config.json"
     recording.write_bytes(lzma.decompress(packed))
-    outcome = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"])
-    assert outcome.exit_code == 0
+    given = recorded_judge()
+    judge = {name: given[f"judge.{name}"] for name in ("model", "api_base")}
+    config.write_text(json.dumps({"judge": judge, "metrics": {"enabled": given["metrics.enabled"]}}))
+    outcome = CliRunner().invoke(app, ["evaluate", str(recording), "--config", str(config), "--format", "json"])
+    assert outcome.exit_code == 0, outcome.output
     again = [json.loads(line) for line in outcome.stdout.splitlines()]
     assert {(r["id"], r["score"], r["why"]) for r in again} == {(r["id"], r["score"], r["why"]) for r in lines}

@@ -37,9 +37,19 @@ def test_a_good_judge_passes_and_the_calls_are_as_many_as_were_said() -> None:
     done, calls = _check(check_judges.serving(check_judges.good), *_FEW)
     assert done.exit_code == 0, done.output
     assert "openai/gpt-4o-mini: passed all 7 probes" in done.stdout
+    assert re.search(
+        r"openai/gpt-4o-mini: fit for correctness; a session takes \d,\d{3} tokens, \$0\.00\d+", done.stdout
+    )
     said = re.search(r"(\d+) questions: as many calls.*about \$0\.\d+", done.stderr)
     assert said
-    assert int(said[1]) == calls == 2 * 7 + 15 + 7 + 4
+    assert int(said[1]) == calls == 12 + 2 * 7 + 15 + 7 + 4
+
+
+def test_a_judge_that_likes_everything_is_not_fit() -> None:
+    done, _ = _check(check_judges.serving(check_judges.constant), "--attacks", "1", "--repeat", "2")
+    assert done.exit_code == 1, done.output
+    assert "openai/gpt-4o-mini: not fit for correctness" in done.stdout
+    assert "6 of 12" in done.stdout
 
 
 @pytest.mark.slow

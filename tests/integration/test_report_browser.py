@@ -59,7 +59,7 @@ def _calm(page: Page) -> Iterator[None]:
 
 def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page: Page, demo: Path) -> None:
     page.open(demo)
-    assert page.text("h1") == "5 of 10 sessions need a look"
+    assert page.text("h1") == "Not judged: 5 of 10 sessions have findings"
     failed, grounds, missing = page.texts(".cards .card")
     assert "Tool loop\n1 of 26" in failed
     assert "of what was asked has a score" in grounds
@@ -83,7 +83,7 @@ def test_a_score_without_a_judge_is_said_in_words_and_not_praised(page: Page, tm
     said = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)
     results = [result(made, "response", 1.0), result("s1", "agent_reliability", said, level="session")]
     page.open(report([made], results).save(tmp_path))
-    assert page.text("h1") == "No problem found in 1 session"
+    assert page.text("h1") == "Not judged: no findings in 1 session"
     assert "Task success was not judged" in page.text(".unasked")
     assert page.text(".row.unit .verdict").endswith("no problem found")
     assert "no problem found by rule checks; task success: not judged" in page.text(".row.unit")
@@ -378,7 +378,7 @@ def test_thousands_of_traces(page: Page, tmp_path: Path, count: int) -> None:
     file = report(traces, results).save(tmp_path)
     assert file.stat().st_size < count * 5_000
     page.open(file)
-    assert page.text("h1") == f"{count // 20} of {count // 10} sessions need a look"
+    assert page.text("h1") == f"Not judged: {count // 20} of {count // 10} sessions have findings"
     assert page.count(".row") == 20
     page.click(".more")
     assert page.count(".row") == 40

@@ -11,17 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from support.asked import GOOD, said
+from support.asked import GOOD, RIGHT, said
 from support.judge import Behave, Say, rubric_of
 
 Messages = Sequence[Mapping[str, str]]
 Opinion = Callable[[Messages, int], float | None]
 _ANSWER = re.compile(r"WHAT THE AGENT ANSWERED\n(.*)", re.DOTALL)
+_WRONG = (
+    "BK-206 is cancelled",
+    "no city bike is free then",
+    "2026-05-19",
+    "Have a good ride",
+    "bookings cannot be cancelled",
+    "7 EUR a day",
+)
+"""Words of the sessions that were not handled correctly."""
+_MISSING = {"thing": "What was asked.", "became": "missing", "shown_by": None}
 _BAD = ("Unfortunately I cannot help", "Volcanic soil", "23 of them are ready", "36 months")
 
 
 def good(messages: Messages, nth: int) -> float | None:
     """Looks at what the agent answered, and knows what of it is wrong."""
+    if "Otter Bikes" in messages[1]["content"]:
+        return 0.05 if any(words in messages[1]["content"] for words in _WRONG) else 0.95
     answered = _ANSWER.search(messages[1]["content"])
     assert answered
     return 0.05 if any(words in answered[1] for words in _BAD) else 0.95
@@ -67,6 +79,10 @@ def reply(messages: Messages, name: str, value: float | None) -> str:
     goes by the opinion."""
     if value is None:
         return "It was fine, I would say."
+    if name == "conversation":
+        wrong = {"things": [_MISSING], "first_wrong_step": "turn 1", "correct": False} if value < 0.5 else {}
+        whole = {**RIGHT, "goal_completed": value >= 0.5, "friction": "none", "friction_turns": []}
+        return said(messages, name, {name: {**whole, **wrong, "sure": 100 * value}})
     plain = GOOD[name]
     assert isinstance(plain, Mapping)
     return said(messages, name, {name: {field: _by(value, each) for field, each in plain.items()}})

@@ -57,10 +57,8 @@ class RunningLine:
         workers: int = 0,
         environ: Mapping[str, str] = os.environ,
         hands_over: bool = False,
-        labels: bool = True,
         timeout: float = 60.0,
     ) -> None:
-        self._labels = labels
         self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
         self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
@@ -112,7 +110,6 @@ class RunningLine:
             self.telemetry,
             lambda: self.now,
             hands_over=self._hands_over,
-            labels=self._labels,
         )
         if self._on_results is not None:
             self.pipeline.listen(self._on_results)

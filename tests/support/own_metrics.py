@@ -18,10 +18,9 @@ _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`,
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
-    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored + label; `reason`",
+    "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored; `reason`",
     "pandaeval.logs": "as spans",
     "pandaeval.claims": "`outcome`: own_output; `reason`: spans, logs",
-    "pandaeval.labels": "`outcome`: new, changed, known (or older), outranked (a person entered one), refused",
     "pandaeval.pass_rate": _RATED,
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,

@@ -89,6 +89,7 @@ class Collector:
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)
         self._pipeline: Pipeline | None = None
+        self._unjudged: Callable[[], int] = lambda: 0
         self._guard: Guard | None = None
         server, self._tls = config.server, config.server.tls
         self._token = secret(server.token_env, environ)
@@ -114,8 +115,9 @@ class Collector:
 
     @property
     def at_rest(self) -> bool:
-        """Whether everything that came is decided, and every session scored."""
-        return self._pipeline is not None and not self._pipeline.open_traces and not self._pipeline.open_sessions
+        """Whether everything that came is decided, every session scored, and every judge has answered."""
+        pipeline = self._pipeline
+        return pipeline is not None and not (pipeline.open_traces or pipeline.open_sessions or self._unjudged())
 
     async def stop(self) -> None:
         """Closes the doors, finishes what is at hand, and keeps the rest in the store for the next start."""
@@ -132,8 +134,7 @@ class Collector:
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         line = await self._start_line(store, outlets.signals)
-        ownership, labels = hands_over(config), config.labels.over_otlp
-        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=ownership, labels=labels)
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=hands_over(config))
         self._publish(store, pipeline)
         watching = Watching(store, pipeline)
         readers = await topic_readers(config, self._environ, self.telemetry, store, pipeline, outlets)
@@ -233,6 +234,7 @@ class Collector:
         judge = Calls("the judge", _JUDGE, setup, self._environ, count=count, handlers=handlers, keep=True)
         self._parts.push_async_callback(judge.close)
         await judge.start()
+        self._unjudged = store.jobs.waiting
         telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
         if (limit := config.judge.daily_usd) is not None:
             spending = store.spending

@@ -133,6 +133,8 @@ def _endpoint(text: str) -> str:
 
 
 def _url(text: str) -> str:
+    if text.startswith("file:"):
+        return text
     if "://" not in text:
         raise ValueError("is not a URL; write http(s)://HOST:PORT/PATH")
     return _endpoint(text)

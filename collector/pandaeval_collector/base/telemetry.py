@@ -21,7 +21,6 @@ pandaeval.spans counter {span} Spans decoded, by what became of them
 pandaeval.logs counter {record} Log records decoded, by what became of them
 pandaeval.claims counter {item} Spans and log records that claim to be the collector's own output and are not: taken
   like all others
-pandaeval.labels counter {label} People's verdicts that came by OTLP, by what became of them
 pandaeval.pass_rate gauge {share} Share of judged runs that people would pass, corrected by their labels; none below
   50 labels
 pandaeval.pass_rate.low gauge {share} Lower end of its 95 % interval

@@ -86,7 +86,7 @@ class JudgeSection(Section):
     model: Text | None = None
     """Name of the model, as litellm spells it; null: no judged metrics."""
     api_base: Url | None = None
-    """URL of the model's server; null: the provider's own."""
+    """URL of the model's server; null: the provider's own; file:PATH: recorded replies, and no model is asked."""
     api_key_env: EnvName | None = None
     """Name of the environment variable with the API key; null: the provider's usual one."""
     timeout: PositiveDuration = 60.0

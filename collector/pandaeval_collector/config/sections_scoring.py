@@ -124,6 +124,3 @@ class LabelsSection(Section):
     time."""
     interval: PositiveDuration = 60.0
     """Time between two calculations of the corrected pass rates."""
-    over_otlp: bool = False
-    """Whether log records are taken for people's verdicts. Whoever may send telemetry may then label: an agent, too.
-    They never replace what a person entered."""

@@ -7,18 +7,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.call import RECORDED, Caller
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Memory
+from pandaeval_collector.judge.limits import LimitedCaller, Spend
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.store import Store
-
-if TYPE_CHECKING:
-    from pandaeval_collector.judge.limits import LimitedCaller, Spend
 
 
 class NoJudgeError(UserError):
@@ -91,10 +89,11 @@ class StoredMemory:
         await asyncio.wrap_future(self._verdicts.keep(key, body))
 
 
-def check_installed() -> None:
-    """Raises :class:`NoJudgeError` when the judge's packages are missing, without importing them."""
+def check_installed(api_base: str | None) -> None:
+    """Raises :class:`NoJudgeError` when the judge's packages are missing, without importing them. Recorded replies need
+    none."""
     missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
-    if missing:
+    if missing and not (api_base or "").startswith(RECORDED):
         raise NoJudgeError(
             f"judge.model is set, and {missing[0]} is not installed; install it with: {installation('judge')}"
         )
@@ -102,9 +101,7 @@ def check_installed() -> None:
 
 def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
     """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
-    check_installed()
-    from pandaeval_collector.judge.limits import LimitedCaller
-
+    check_installed(judge.setup.api_base)
     limits = judge.limits
     process = WorkerProcess(judge.setup, environ)
     purse = StoredPurse(store, limits) if (limits.daily_usd, limits.daily_tokens) != (None, None) else None

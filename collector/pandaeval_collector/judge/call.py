@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from pandaeval_collector.base.section import ReplyFormat
 
+RECORDED = "file:"
+"""The beginning of a ``judge.api_base`` that names a file of recorded replies in place of a server."""
+
 # How a model is asked, beside what it is asked: the parameters of its calls, and how long its answers may get.
 HIDDEN = 4_000
 """Tokens that a reasoning model may think before it answers, where nobody says how hard it is to think. No answer is

@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
-
-from aiolimiter import AsyncLimiter
+from typing import TYPE_CHECKING, Protocol
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
 from pandaeval_collector.judge.client import estimated
 from pandaeval_collector.judge.known import FREE, Price
+
+if TYPE_CHECKING:
+    from aiolimiter import AsyncLimiter
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
@@ -92,6 +93,8 @@ class PerMinute:
         self._owed = self._capacity = 0.0
         self._bucket: AsyncLimiter | None = None
         if limit is not None:
+            from aiolimiter import AsyncLimiter  # of the extra, which recorded replies do without
+
             self._owed = self._capacity = max(1.0, limit * _BURST)
             self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
 

@@ -14,14 +14,16 @@ from typing import Any
 from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.judge.call import RECORDED
 from pandaeval_collector.judge.provider import ProviderCaller, Reply
+from pandaeval_collector.judge.recorded import RecordedReplies
 
 _NICE = 10
 """The process mostly waits for models, so ingest goes first."""
 
 
 async def _open(setup: Mapping[str, Any], _: Peer) -> Handlers:
-    caller = ProviderCaller(setup)
+    caller = RecordedReplies(setup) if (setup["api_base"] or "").startswith(RECORDED) else ProviderCaller(setup)
     await caller.warm_up()
 
     async def known(_: Any) -> dict[str, Any]:

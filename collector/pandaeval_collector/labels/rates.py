@@ -41,7 +41,7 @@ _PASSED = "CASE WHEN l.passed IS NULL THEN l.score >= coalesce(s.threshold, 0.5)
 _LABELLED = f"""
     SELECT s.metric, s.agent, s.model || ' ' || s.version, avg({_PASSED}), s.score, s.probability,
            max(coalesce(d.probability, l.probability)), CASE s.session WHEN '' THEN s.unit ELSE s.session END
-    FROM {people.STANDING} s JOIN {people.STANDING_LABELS} l USING (metric, unit)
+    FROM {people.STANDING} s JOIN people_labels l USING (metric, unit)
          LEFT JOIN label_draws d USING (metric, unit)
     WHERE s.probability > 0 GROUP BY s.metric, s.unit
 """  # noqa: S608

@@ -11,7 +11,7 @@ from pandaeval_otel.wire.fragments import Split
 
 STATM = Path("/proc/self/statm")
 SPANS, LOGS = "pandaeval.spans", "pandaeval.logs"
-_FATES = ("stored", "duplicate", "own_output", "rejected", "ignored", "label")
+_FATES = ("stored", "duplicate", "own_output", "rejected", "ignored")
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
@@ -35,11 +35,10 @@ def count_kept(telemetry: Telemetry, instrument: str, stored: int, duplicate: in
 
 
 def count_in_no_fragment(telemetry: Telemetry, instrument: str, split: Split) -> None:
-    """Counts the items of a request that went into no fragment: our own output, people's verdicts, invalid ones, and
-    ones without a trace."""
+    """Counts the items of a request that went into no fragment: our own output, invalid ones, and ones without a trace
+    or that are none of it."""
     fates = (
-        (split.own_output + split.rejected + split.ignored + len(split.labels), "decoded", ""),
-        (len(split.labels), "label", ""),
+        (split.own_output + split.rejected + split.ignored, "decoded", ""),
         (split.own_output, "own_output", ""),
         (split.rejected, "rejected", "invalid"),
         (split.ignored, "ignored", "no_trace"),

@@ -1,5 +1,4 @@
 """Takes requests in: splits them by trace, has what is new stored (:mod:`.keeping`), and only then acknowledges it.
-People's verdicts are stored apart.
 
 Runs on one event loop together with the assembler of open traces, so there are no locks.
 """
@@ -18,7 +17,6 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.accounting import LOGS, SPANS, count_in_no_fragment
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
 from pandaeval_collector.pipeline.open_sessions import OpenSessions
-from pandaeval_collector.pipeline.verdicts import IncomingVerdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
 from pandaeval_otel.assembly import DueTrace, TraceAssembler
@@ -34,7 +32,7 @@ _ON_LOOP = 5_000
 class Intake:
     """Takes in spans and log records. It calls ``end_session`` with each session that an application ended, once none
     of the session's traces waits for its decision. ``is_draining``: whether requests are refused because the collector
-    stops. ``labels``: whether log records may be people's verdicts. ``open_bytes``: see :class:`Timing`."""
+    stops. ``open_bytes``: see :class:`Timing`."""
 
     def __init__(
         self,
@@ -45,14 +43,12 @@ class Intake:
         sessions: OpenSessions,
         end_session: Callable[[str], None],
         is_draining: Callable[[], bool],
-        labels: bool,
         open_bytes: int,
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
         self._sessions = sessions
         self._keeper = Keeper(store, traces, telemetry, clock, open_bytes)
-        self._verdicts = IncomingVerdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
@@ -178,7 +174,6 @@ class Intake:
     ) -> int:
         """Stores what was split, by instrument, and counts it; see :meth:`Keeper.keep`. Returns how many items came
         after their trace was scored for good."""
-        await self._verdicts.keep([split for some in splits.values() for split in some])
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
         ]
@@ -230,6 +225,6 @@ def _take_apart(submitted: Submitted) -> _TakenApart:
         problem = f"invalid: {spans.message if spans.rejected else logs.message}"
     elif any(fragment.trace_id != submitted.trace_id for fragment in fragments):
         problem = "invalid: it holds items of another trace"
-    elif not (fragments or submitted.session_end or spans.own_output or logs.own_output or logs.ignored or logs.labels):
+    elif not (fragments or submitted.session_end or spans.own_output or logs.own_output or logs.ignored):
         problem = "invalid: it holds nothing"
     return _TakenApart(submitted, spans, logs, problem)

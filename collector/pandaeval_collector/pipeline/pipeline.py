@@ -42,8 +42,7 @@ _LOOK_S = 0.5
 
 class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. ``line``: looks into traces and concludes;
-    ``hands_over``: other collectors may score the sessions of traces that are decided here; ``labels``: log records may
-    be people's verdicts."""
+    ``hands_over``: other collectors may score the sessions of traces that are decided here."""
 
     def __init__(
         self,
@@ -53,7 +52,6 @@ class Pipeline:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.monotonic,
         hands_over: bool = False,
-        labels: bool = False,
     ) -> None:
         self.timing = timing = timing or Timing()
         self.telemetry = telemetry = telemetry or Telemetry()
@@ -70,7 +68,6 @@ class Pipeline:
             self._sessions.open,
             self.end_session,
             lambda: self._committer.stopping,
-            labels,
             timing.open_bytes,
         )
         self._upkeep = Upkeep(store, timing, telemetry, self._traces.reopened)

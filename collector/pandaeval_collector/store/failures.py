@@ -38,11 +38,13 @@ _BY_LABEL = {
     "missing tool call": "high",
     "repeated tool call": "medium",
     "unnecessary tool call": "medium",
+    "needless_refusal": "medium",
 }
 """Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
 requests and wrong use of tools high; needless calls and questions medium; wording low."""
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
+_VERDICT = "correctness"
 _MOST_REASON, _MOST_TITLE = 600, 120
 FALSE_SUCCESS = "false_success"
 """The label of a run that claims what it did not do."""
@@ -133,15 +135,16 @@ class Failure:
 def failure_of(result: Result) -> Failure | None:
     """Returns the failure that a result states, if any: it has a score, does not pass, and its label says what went
     wrong. A result that only misses a threshold says nothing of a cause, and one without a score is no failure of the
-    agent. A label of a whole session sums up; it counts where its metric declares a severity."""
+    agent. A label of a whole session sums up; it counts where it is a verdict, or its metric declares a severity."""
     finding = result.finding
     if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:
         return None
     declared = finding.metadata.get("severity")
     severity = declared if declared in SEVERITIES else None
-    if result.unit.level not in _STEPS and severity is None:
+    if result.unit.level not in _STEPS and severity is None and result.metric != _VERDICT:
         return None
-    step = finding.metadata.get("blame")
+    blame = finding.metadata.get("blame")
+    step = blame if isinstance(blame, Mapping) else {}
     unit, turn = result.unit, finding.metadata.get("turn")
     return Failure(
         result=result.id,
@@ -149,15 +152,15 @@ def failure_of(result: Result) -> Failure | None:
         label=str(finding.label),
         reason=cut(finding.reason, _MOST_REASON),
         severity=severity,
-        trace_id=unit.trace_id,
-        span_id=unit.span_id,
+        trace_id=_text(step.get("trace_id")) or unit.trace_id,
+        span_id=_text(step.get("span_id")) if "trace_id" in step else unit.span_id,
         session_id=unit.session_id,
         agent=unit.agent,
         service=unit.service,
         turn=turn if isinstance(turn, int) else None,
         tool=_text(finding.metadata.get("tool")),
         error=_text(finding.metadata.get("error")),
-        blamed=_text(step.get("tool")) if isinstance(step, Mapping) else "",
+        blamed=_text(step.get("tool")),
     )
 
 

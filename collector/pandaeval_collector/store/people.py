@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Literal
 
@@ -16,21 +16,14 @@ from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.table import StoreTable
 from pandaeval_otel.wire.labels import HumanLabel
 
-Door = Literal["person", "otlp"]
-"""How a verdict came in: entered by a person (command, API, page), or as a log record, which any agent can forge."""
-MOST_LABELS: Mapping[Door, int] = {"person": 100_000, "otlp": 20_000}
-"""Verdicts kept of each door. The oldest ones of the same door make room."""
+MOST_LABELS = 100_000
+"""Verdicts kept. The oldest ones make room."""
 MOST_JUDGED = 100_000
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
 JUDGED = ", ".join((*JudgedRow.__dataclass_fields__, "at"))
-Fate = Literal["new", "changed", "known", "outranked"]
+Fate = Literal["new", "changed", "known"]
 Fates = Counter[Fate]
 
-STANDING_LABELS = """
-    (SELECT * FROM people_labels p WHERE door = 'person' OR NOT EXISTS
-        (SELECT 1 FROM people_labels o WHERE o.unit = p.unit AND o.metric = p.metric AND o.door = 'person'))
-"""
-"""The verdicts that count, as a table to select from: log records do not where a person entered a verdict."""
 STANDING = f"""
     (SELECT {JUDGED}, max(no) AS no FROM judged GROUP BY metric, unit)
 """  # noqa: S608
@@ -40,13 +33,9 @@ STANDING = f"""
 class People(StoreTable):
     """The verdicts of people in one store."""
 
-    def put(self, labels: Sequence[HumanLabel], now: float, door: Door = "person") -> Future[Fates]:
+    def put(self, labels: Sequence[HumanLabel], now: float) -> Future[Fates]:
         """See :func:`put`."""
-        return self._writer.submit(lambda connection: put(connection, labels, now, door))
-
-    def is_known(self, label: HumanLabel) -> bool:
-        """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
-        return is_decided(self._reader(), label)
+        return self._writer.submit(lambda connection: put(connection, labels, now))
 
     def keep_draws(self, draws: Sequence[DrawnRow], now: float) -> Future[None]:
         """See :func:`keep_draws`."""
@@ -70,39 +59,35 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
     return bool(found.fetchone()[0])
 
 
-def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float, door: Door = "person") -> Fates:
+def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
     """Keeps verdicts, one for each run, metric and annotator: the one that was given last. A verdict without a time
-    was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. A log record never
-    replaces what a person entered. Returns how many were new, changed what was there, were known (or older), or were
-    outranked."""
+    was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. Returns how many
+    were new, changed what was there, or were known (or older)."""
     fates: Fates = Counter()
     for each in labels:
-        fates[_put(connection, each, now, door)] += 1
+        fates[_put(connection, each, now)] += 1
     connection.execute(
-        """DELETE FROM people_labels WHERE door = ? AND no <=
-           (SELECT no FROM people_labels WHERE door = ? ORDER BY no DESC LIMIT 1 OFFSET ?)""",
-        (door, door, MOST_LABELS[door]),
+        "DELETE FROM people_labels WHERE no <= (SELECT no FROM people_labels ORDER BY no DESC LIMIT 1 OFFSET ?)",
+        (MOST_LABELS,),
     )
     return fates
 
 
-def _put(connection: sqlite3.Connection, label: HumanLabel, now: float, door: Door) -> Fate:
+def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
     key = label.unit, label.metric, label.annotator
     there = connection.execute(
-        "SELECT score, passed, comment, at, door FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?",
+        "SELECT score, passed, comment, at FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?",
         key,
     ).fetchone()
     passed, at = None if label.passed is None else int(label.passed), min(label.at or now, now)
-    if there is not None and there[4] == door and (there[:3] == (label.score, passed, label.comment) or at < there[3]):
+    if there is not None and (there[:3] == (label.score, passed, label.comment) or at < there[3]):
         return "known"
-    if there is not None and there[4] != door and door == "otlp":
-        return "outranked"
     connection.execute(
-        f"""INSERT INTO people_labels ({_LABEL}, door) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        f"""INSERT INTO people_labels ({_LABEL}, door) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'person')
             ON CONFLICT (unit, metric, annotator) DO UPDATE SET score = excluded.score, passed = excluded.passed,
-            comment = excluded.comment, at = excluded.at, door = excluded.door,
+            comment = excluded.comment, at = excluded.at,
             probability = coalesce(excluded.probability, probability)""",  # noqa: S608
-        (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability, door),
+        (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability),
     )
     return "new" if there is None else "changed"
 
@@ -110,8 +95,8 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float, door: Do
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
     """Yields the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
     rows = connection.execute(
-        f"""SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
-            FROM {STANDING_LABELS} l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""  # noqa: S608
+        """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
+            FROM people_labels l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""
     )
     for unit, metric, score, passed, annotator, at, comment, chance in rows:
         yield HumanLabel(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)

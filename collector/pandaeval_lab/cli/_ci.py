@@ -139,7 +139,9 @@ def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping
 
 def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
     failed = [gate for gate in gates if not gate.passed]
-    yield f"## pandaeval: {'failed' if failed else 'passed'}\n"
+    yield f"## pandaeval: {'failed' if failed else 'no gate failed'}\n"
+    if summary.headline:
+        yield f"{_plain(summary.headline)}\n"
     for gate in gates:
         if gate.text:
             yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"

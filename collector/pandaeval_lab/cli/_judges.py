@@ -23,7 +23,7 @@ def settings_of(path: Path | None, model: str | None) -> Config:
     given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    check_installed()
+    check_installed(given.judge.api_base)
     secret(given.judge.api_key_env, os.environ)
     return given
 

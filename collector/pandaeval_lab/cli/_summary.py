@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 from pandaeval_collector.show.view.results import ResultView, spelled_out
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
@@ -184,6 +184,15 @@ class Summary:
         return {key: each.second for key, each in self._scores.items() if each.second}
 
     @property
+    def headline(self) -> str:
+        """How much was handled correctly, by a judge; else that nothing was judged, and how much has findings; ``""``
+        without any run."""
+        rows: list[SessionSummaryRow] | list[TraceSummaryRow] = [*self._sessions.values()] or [*self._rows.values()]
+        found, unit = sum(not row.rank[0] for row in rows), "session" if self._sessions else "trace"
+        others = f"not judged: {found:,} of {len(rows):,} {unit}s {'has' if found == 1 else 'have'} findings"
+        return handled(self.tallies) or (others if rows else "")
+
+    @property
     def silence(self) -> str:
         """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
         if self._answered or not self._unanswered:
@@ -260,6 +269,8 @@ class SessionSummaryRow:
     session_id: str
     traces: int = 0
     reliability: ResultView | None = None
+    verdict: ResultView | None = None
+    """Whether a judge found that it was handled correctly."""
     failures: int = 0
     lowest: float = NO_SCORE
     _of_traces: ResultView | None = None
@@ -275,6 +286,8 @@ class SessionSummaryRow:
         self._of_session = worse(self._of_session, cell)
         if cell.metric == "session.agent_reliability":
             self.reliability = cell
+        elif cell.metric == "session.correctness":
+            self.verdict = cell
 
     @property
     def worst(self) -> ResultView | None:
@@ -295,11 +308,17 @@ class SessionSummaryRow:
 
     @property
     def found(self) -> str:
-        """A sentence on the session: the worst result that failed, or that nothing did."""
+        """A sentence on the session: why a judge says that it was not handled correctly, else the worst result that
+        failed, else that it was, or that nothing failed."""
+        verdict = self.verdict
         if self.worst is None:
             return "nothing scored"
+        if verdict is not None and verdict.failed:
+            return f"{verdict.fault}: {verdict.reason}"
         if self.worst.failed:
             return f"{self.worst.metric}: {self.worst.reason}"
+        if verdict is not None and verdict.success:
+            return f"handled correctly: {verdict.reason}"
         held = self.reliability
         if held is not None and held.says:
             return spelled_out(held.label, held.reason)

@@ -28,6 +28,8 @@ def print_summary(
     """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, what was not
     judged, and what components raised. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
+    if summary.headline:
+        out.print(Text(summary.headline, style="bold"))
     if sessions:
         print_sessions(sessions, out)
     if traces:
@@ -64,20 +66,32 @@ def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
 
 def print_sessions(rows: Sequence[SessionSummaryRow], out: Console) -> None:
     """Prints the worst sessions, each with a sentence on it."""
-    columns = ("session", "agent", "traces", "worst signal", "reliability", "what was found")
+    columns = ("session", "agent", "traces", "handled correctly", "worst signal", "reliability", "what was found")
     shown = (
         (
             row.session_id,
             row.worst.agent if row.worst else "",
             row.traces,
+            _verdict(row.verdict),
             _score(row.shown.signal, False if row.shown.failed else None) if row.shown else NONE,
-            _cell(row.reliability),
+            _cell(None if row.verdict and row.reliability and row.reliability.inline else row.reliability),
             excerpt(row.found, _most(out)),
         )
         for row in rows[:MAX_ROWS]
     )
     print_list(columns, shown, "Sessions, worst first", out)
     _tell_more(len(rows), out)
+
+
+def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
+    """Prints each thing that was asked for in a session that was not handled correctly, and what became of it: of the
+    session with most of them. ``verdicts``: results of ``session.correctness`` as JSON objects."""
+    wrong = [each for each in verdicts if each["success"] is False and each["metadata"].get("things")]
+    if wrong:
+        worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))
+        columns = (f"asked for in {worst['session_id']}", "what became of it", "shown by")
+        rows = [(each["thing"], each["became"], each["shown_by"] or NONE) for each in worst["metadata"]["things"]]
+        out.print(table(columns, rows, on=out))
 
 
 def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> None:
@@ -137,6 +151,13 @@ def _cell(row: ResultView | None) -> Text:
     if row.says:  # never in the colour of a pass
         return Text(f"{number(row.score)} {row.says}", style="bold red") if row.failed else Text(row.says)
     return _score(row.score, row.success)
+
+
+def _verdict(row: ResultView | None) -> Text:
+    """Returns whether a judge found that a session was handled correctly."""
+    if row is None or row.success is None:
+        return Text("" if row is None else "not judged", style="dim")
+    return Text("yes", style="green") if row.success else Text("no", style="bold red")
 
 
 def _score(value: float | None, success: bool | None) -> Text:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,29 +14,29 @@ import grpc.aio
 import orjson
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
-from pandaeval_collector.config import load
+from pandaeval_collector.config import Config, load
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.settings import evaluator
-from pandaeval_lab.cli._recordings import recorded
+from pandaeval_collector.runs.replay_judge import ReplayJudge
+from pandaeval_collector.runs.settings import evaluator, judge
+from pandaeval_lab.cli._recordings import recorded_judge, requests
 from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_sessions
+from pandaeval_lab.cli._tables import print_sessions, print_things
 from pandaeval_lab.cli.report import write_report
-from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
-from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 
 _PATIENCE_S = 50.0
 """So long it waits until nothing is left to do."""
 
 _NEXT = """\
-Recordings of real agents, sent over OTLP and scored without a model or a key.
+Recordings of real agents, sent over OTLP and scored here. Judge: {judge}.
 Your own: `pandaeval collector`, or of stored traces `pandaeval evaluate FILE`."""
 
 
@@ -47,7 +47,8 @@ def demo(
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores.
 
-    In a terminal its page stays until Ctrl-C.
+    A model's verdicts on them are recorded too, and shown unless PANDAEVAL_JUDGE__MODEL names a judge. In a terminal
+    its page stays until Ctrl-C.
     """
     for option, path in (("--keep", keep), ("--report", report)):
         try:
@@ -58,50 +59,62 @@ def demo(
     out = console()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pandaeval-demo-") as folder:
-        results = Path(folder) / "results.jsonl"
+        kept = Path(folder) / "results.jsonl"
         with out.status("starting a collector and sending it recorded sessions over OTLP/gRPC …"), guarded():
-            sent = asyncio.run(_run(Path(folder), results))
-        lines = results.read_bytes()
+            sent = asyncio.run(_run(Path(folder), kept))
+        lines = kept.read_bytes()
         if keep is not None:
             keep.write_bytes(lines)
         summary = Summary()
         with TraceFiles() as run:  # how each run ended, results do not say
-            run.add_all(_requests())
+            run.add_all(requests())
             summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
-        for line in lines.splitlines():
-            summary.add(orjson.loads(line))
+        results = [orjson.loads(line) for line in lines.splitlines()]
+        for result in results:
+            summary.add(result)
+        out.print(Text(summary.headline, style="bold"))
         print_sessions(summary.sessions_worst_first(), out)
+        print_things([each for each in results if each["metric"] == "correctness"], out)
         out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s")
         if report is not None:
             out.print(f"{report}: {_reported(report)}")
-        out.print(_NEXT)
+        out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
             with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(_serve(Path(folder), results, out))
+                asyncio.run(_serve(Path(folder), kept, out))
 
 
 def _reported(report: Path) -> str:
     """Writes the report of the recordings, and returns a sentence on its size."""
-    config = load(None, {})
-    scorer = evaluator(config)  # whose results equal the collector's, id for id
+    config = _config()
+    scorer, asked = evaluator(config), judge(config)  # whose results equal the collector's, id for id
+    assert asked is not None
     with report.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        files.add_all(_requests())
+        files.add_all(requests())
         origin = ReportOrigin(sources=["recorded demo sessions"])
-        scored = lambda decided: replay(files, scorer, on_decided=decided)  # noqa: E731
-        return write_report(files, scored, Summary(), target, origin)
+        with ReplayJudge(files.store, scorer, asked, os.environ) as caller:
+            scored = lambda decided: replay(files, scorer, caller, on_decided=decided)  # noqa: E731
+            return write_report(files, scored, Summary(), target, origin)
+
+
+def _config(**given: object) -> Config:
+    """Returns the configuration with the judge that the environment names, else with the one that is recorded."""
+    environ = {name: value for name, value in os.environ.items() if name.startswith("PANDAEVAL_JUDGE__")}
+    recorded = {} if "PANDAEVAL_JUDGE__MODEL" in environ else recorded_judge()
+    return load(None, environ, {**recorded, "judge.delay": "0s", **given})
 
 
 def _collector(folder: Path, results: Path) -> Collector:
     """Returns a collector on free ports."""
     settings = {
-        **{f"SERVER__{door}": "127.0.0.1:0" for door in ("GRPC", "HTTP", "HEALTH")},
-        "CLOSE__QUIET": "1s",
-        "CLOSE__IDLE": "2s",
-        "SESSION__IDLE": "1s",
-        "STORE__PATH": str(folder / "data"),
-        "EXPORTERS__JSONL__PATH": str(results),
+        **{f"server.{door}": "127.0.0.1:0" for door in ("grpc", "http", "health")},
+        "close.quiet": "1s",
+        "close.idle": "2s",
+        "session.idle": "1s",
+        "store.path": str(folder / "data"),
+        "exporters.jsonl.path": str(results),
     }
-    return Collector(load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()}), {})
+    return Collector(_config(**settings), os.environ)
 
 
 async def _serve(folder: Path, results: Path, out: Console) -> None:
@@ -124,7 +137,7 @@ async def _run(folder: Path, results: Path) -> int:
         async with grpc.aio.insecure_channel(str(listening.grpc)) as channel:
             traces = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", None, None)
             logs = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export", None, None)
-            for request in _requests():
+            for request in requests():
                 await (logs if request.logs else traces)(request.data)
                 sent += 1
         deadline = time.monotonic() + _PATIENCE_S
@@ -133,11 +146,3 @@ async def _run(folder: Path, results: Path) -> int:
     finally:
         await collector.stop()
     return sent
-
-
-def _requests() -> Iterator[Request]:
-    """Yields the recorded requests, encoded as OTLP protobuf."""
-    for document in recorded():
-        logs = "resourceLogs" in document
-        decoded = logs_from_json(document) if logs else traces_from_json(document)
-        yield Request(logs, decoded.SerializeToString())

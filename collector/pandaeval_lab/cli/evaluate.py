@@ -348,7 +348,7 @@ def config_of(options: EvaluateOptions) -> Config:
     if config.judge.model is not None:
         from pandaeval_collector.jobs.setup import check_installed  # no other run needs that room
 
-        check_installed()
+        check_installed(config.judge.api_base)
         secret(config.judge.api_key_env, os.environ)
         if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
             shown = masked(config.judge.api_base)

@@ -29,7 +29,7 @@ from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, canaries, planned, sheet
 from pandaeval_lab.judge_check.questions import CheckItem, forecast
 
 _INTERRUPTED = 130
@@ -49,14 +49,15 @@ def check(
     format_: given.Format = "table",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Put known runs, the same runs in other words and order, and attacks to a model, and say whether to trust it.
+    """Put known sessions and runs, the same runs in other words and order, and attacks to a model, and say whether to
+    trust it, whether it is fit for correctness, and what a session costs.
 
     Leaves with 1 when a probe fails or not enough could be asked, with 2 when the model cannot be asked at all.
     Ctrl-C prints what there is.
     """
     settings = settings_of(config, model)
     name = settings.judge.model or ""
-    items = planned(repeat, attacks)
+    items = [*canaries(), *planned(repeat, attacks)]
     asked: list[CheckRun] = []
     interrupted = False
     try:
@@ -117,9 +118,12 @@ def _print(found: Sheet, out: Console) -> None:
         if probe.note:
             out.print(Text(f"{probe.name}: {safe(probe.note)}"))
     runs = [(name, interval(*band), ", ".join(map(number, said)) or NONE) for name, (band, said) in found.runs.items()]
-    out.print(table(("known run", "expected", "verdicts"), runs, on=out))
+    out.print(table(("known run or session", "expected", "verdicts"), runs, on=out))
     cost = f", {dollars(found.spent.cost_usd)}" if found.spent.cost_usd else ""
     out.print(f"{found.spent.calls} calls, {found.spent.tokens:,} tokens{cost}")
+    fit = f"{'fit' if found.fit else 'not fit'} for correctness"
+    usd = f", {dollars(found.session_usd)}" if found.session_usd else ""
+    out.print(f"{safe(found.model)}: {fit}; a session takes {found.session_tokens:,.0f} tokens{usd}")
     out.print(Text(safe(found.last_line()), style="green" if found.trusted else "bold red"))
 
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
 from itertools import pairwise
@@ -24,8 +24,8 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Guidance
+from pandaeval_collector.judge.turns import Conversation, conversation
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
-from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.replay.files import Input, Request
 from pandaeval_otel.model import Trace
@@ -94,22 +94,29 @@ PLACES = ("result", "answer", "message")
 
 
 # The runs of the check whose verdicts are known: recordings of real frameworks with a scripted model, which ship with
-# the package, and one whose answer was replaced by an invented one.
+# the package, and one whose answer was replaced by an invented one; and sessions that were written for it.
 Band = tuple[float, float]
 DONE: Band = (0.75, 1.0)
 """Accomplished, on the whole at least."""
 NOT_DONE: Band = (0.0, 0.49)
-"""The most important parts are missing."""
+"""The most important parts are missing, or a session was not handled correctly."""
+HANDLED: Band = (0.51, 1.0)
+"""A session was handled correctly."""
 _INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, and it covers the bulb too."
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run whose verdict is known. ``band``: the limits of a right score for how much of the task was accomplished."""
+    """A run, or a session, whose verdict is known. ``trace``: of a session, all of it; ``band``: the limits of a right
+    score."""
 
     name: str
     trace: Trace
     band: Band
+
+    def holds(self, value: float | None) -> bool:
+        """Returns whether a score is right."""
+        return value is not None and self.band[0] <= value <= self.band[1]
 
     @property
     def good(self) -> bool:
@@ -126,8 +133,25 @@ def known_runs() -> tuple[KnownRun, ...]:
     )
 
 
+@cache
+def known_sessions() -> tuple[KnownRun, ...]:
+    """Returns six sessions that were handled correctly, and six that were not, each for another reason."""
+    by_name: dict[str, list[Trace]] = defaultdict(list)
+    for trace in _recordings("sessions"):
+        by_name[trace.session_id or ""].append(trace)
+    return tuple(
+        KnownRun(name, conversation(traces, name).trace, HANDLED if name.startswith("right") else NOT_DONE)
+        for name, traces in by_name.items()
+    )
+
+
 def _recorded(name: str) -> Trace:
-    """Returns the first agent trace of a recording of the package, in normal form."""
+    """Returns the first agent trace of a recording of the package."""
+    return next(_recordings(name))
+
+
+def _recordings(name: str) -> Iterator[Trace]:
+    """Yields the agents' traces of a recording of the package, in normal form."""
     with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
         requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
     chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
@@ -135,12 +159,13 @@ def _recorded(name: str) -> Trace:
         for fragment in (split_logs if request.logs else split_traces)(request.data).fragments:
             chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
     traces = (rebuilt(held).trace for held in chunks.values())
-    return redacted(next(trace for trace in traces if trace is not None and is_genai(trace)))
+    yield from (redacted(trace) for trace in traces if trace is not None and is_genai(trace))
 
 
-METRIC = "trace.task_completion"
-"""The metric whose bands are known; all judged metrics share its fences, checks and reading of replies."""
-PLAIN, POSITION, VERBOSITY, INJECTION = "plain", "position", "verbosity", "injection"
+METRIC, CORRECTNESS = "trace.task_completion", "session.correctness"
+"""The metrics that are asked, of runs and of sessions; all judged metrics share their fences, checks and reading of
+replies."""
+PLAIN, POSITION, VERBOSITY, INJECTION, SESSION = "plain", "position", "verbosity", "injection", "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +180,18 @@ class CheckItem:
 
 
 def planned(repeat: int = 3, attacks: int = 40) -> list[CheckItem]:
-    """Returns all questions of a check; the same for every model. ``repeat``: how often each unchanged run is judged,
-    at least 2; ``attacks``: how many attacks are tried."""
+    """Returns all questions of a check about runs; the same for every model. ``repeat``: how often each unchanged run
+    is judged, at least 2; ``attacks``: how many attacks are tried."""
     rounds = [f"round {number + 1}" for number in range(repeat)]
     plain = [_item(PLAIN, run, each, run.trace) for each in rounds for run in known_runs()]
     polite = ((run, answering(run.trace, _POLITE.format(run.trace.output or ""))) for run in known_runs())
     verbose = [_item(VERBOSITY, run, "padded answer", trace) for run, trace in polite]
     return [*plain, *_in_other_order(), *verbose, *_attacked(attacks)]
+
+
+def canaries() -> list[CheckItem]:
+    """Returns the questions of a check about sessions, one for each."""
+    return [_item(SESSION, session, "as it was", session.trace) for session in known_sessions()]
 
 
 @cache
@@ -194,10 +224,10 @@ def _item(kind: str, run: KnownRun, form: str, trace: Trace) -> CheckItem:
     return CheckItem(kind, run.name, form, trace, pack(trace, secret))
 
 
-_CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
 _TRIES, _LONGEST_S = 3, 30.0
-_QUESTION, _ANSWER = 600, 150
-"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many."""
+_QUESTION, _ANSWER, _OF_SESSION = 600, 150, 3
+"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many; about a session it is so
+many times as much."""
 _PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE})
 
 
@@ -212,12 +242,13 @@ class JudgeAwayError(Exception):
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
-    question could not be asked."""
+    question could not be asked; ``spent``: what it cost."""
 
     item: CheckItem
     value: float | None = None
     why: str = ""
     failed: str = ""
+    spent: AnswerCost = field(default_factory=AnswerCost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +262,9 @@ class Forecast:
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> Forecast:
     """Estimates the calls, tokens and costs of the questions; ``price``: of a token."""
-    sent = sum(item.pack.tokens + tokens(SYSTEM) + _QUESTION for item in items)
-    got = _ANSWER * len(items)
+    questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
+    sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
+    got = _ANSWER * questions
     usd = None if price is None or price == FREE else sent * price.into + got * price.out
     return Forecast(len(items), sent + got, usd)
 
@@ -251,7 +283,6 @@ class CheckRun:
         self._guidance = guidance
         self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
         self._on_reply = on_reply or (lambda done: None)
-        self._metric = registry()[METRIC]
         self.replies: list[Reply] = []
         self.spent = AnswerCost()
 
@@ -290,16 +321,18 @@ class CheckRun:
                 await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
 
     async def _asked(self, item: CheckItem) -> Reply:
-        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=self._guidance)
+        of_session = item.kind == SESSION
+        guidance = Guidance() if of_session else self._guidance
+        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=guidance)
+        subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
         try:
-            known = self._metric.evaluate(item.trace, _CONTEXT)
-            finding = known or await asked(self._metric, item.trace, judge)
+            finding = await asked(registry()[CORRECTNESS if of_session else METRIC], subject, judge)
         finally:
             pay(self.spent, judge.spent)
             self.spent.model = judge.spent.model or self.spent.model
         match finding:
             case Score():
-                return Reply(item, said(finding))
+                return Reply(item, said(finding), spent=judge.spent)
             case Unscored():
-                return Reply(item, why=finding.why.value)
+                return Reply(item, why=finding.why.value, spent=judge.spent)
         return Reply(item, why="not asked")

@@ -12,7 +12,19 @@ from pandaeval_collector.analysis.stats.paired import PairedEstimate, difference
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_lab.judge_check.questions import INJECTION, METRIC, PLAIN, POSITION, VERBOSITY, Reply, known_runs
+from pandaeval_lab.judge_check.questions import (
+    CORRECTNESS,
+    INJECTION,
+    METRIC,
+    PLAIN,
+    POSITION,
+    SESSION,
+    VERBOSITY,
+    KnownRun,
+    Reply,
+    known_runs,
+    known_sessions,
+)
 
 # What the replies of a check say about the model: one figure for each property that a judge has to have.
 PASSES = 0.5
@@ -21,8 +33,8 @@ LEAST_HELD = 0.95
 """Share of questions that have a verdict in the end."""
 LEAST_RIGHT = 0.9
 """Share of verdicts on known runs that lie in their bands."""
-LEAST_APART = 0.4
-"""The least distance between the mean verdicts on good and on bad runs."""
+FIT = 10
+"""Of the twelve known sessions, so many verdicts have to be right, and none may be missing."""
 MOST_NOISE, MOST_FLIPPED = 0.1, 0.15
 """Standard deviation of verdicts on one run; share of runs whose verdicts lie on both sides of the threshold."""
 MOST_SHIFT = 0.1
@@ -75,33 +87,35 @@ def _form(asked: Sequence[Reply]) -> Probe:
 
 
 def _canaries(asked: Sequence[Reply]) -> Probe:
-    bands = {run.name: run.band for run in known_runs()}
-    plain = [reply for reply in asked if reply.item.kind == PLAIN]
-    right = []
-    for reply in plain:
-        least, most = bands[reply.item.case]
-        if reply.value is not None and least <= reply.value <= most:
-            right.append(reply)
-    wrong = dict.fromkeys(reply.item.case for reply in plain if reply not in right)
-    note = f"out of their bands: {', '.join(wrong)}" if wrong else ""
-    return _share("canaries", "Is it right about known runs?", len(right), len(plain), "verdicts", LEAST_RIGHT, note)
+    plain, wrong = _against_bands(asked, PLAIN)
+    asks = "Is it right about known runs?"
+    return _share("canaries", asks, len(plain) - len(wrong), len(plain), "verdicts", LEAST_RIGHT, _out(wrong))
 
 
-def _discrimination(asked: Sequence[Reply]) -> Probe:
-    """Compares the mean scores of good and bad known runs (Welch)."""
-    means = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
-    good = [means[run.name] for run in known_runs() if run.good and run.name in means]
-    bad = [means[run.name] for run in known_runs() if not run.good and run.name in means]
-    asks = "Does it tell good runs from bad?"
-    if len(good) < 2 or len(bad) < 2:
-        return _nothing("discrimination", asks, "runs", f"{LEAST_APART} apart")
-    gap = statistics.fmean(good) - statistics.fmean(bad)
-    half = 1.96 * math.sqrt(statistics.variance(good) / len(good) + statistics.variance(bad) / len(bad))
-    apart = f"{statistics.fmean(good):.2f} against {statistics.fmean(bad):.2f}"
-    found = PairedEstimate(gap, max(-1.0, gap - half), min(1.0, gap + half))
-    note = "says the same of all runs" if len(set(means.values())) == 1 else ""
-    return _made("discrimination", asks, len(good) + len(bad), "runs", f"{gap:.2f} apart ({apart})", found,
-                 f"{LEAST_APART} apart", gap >= LEAST_APART, note)  # fmt: skip
+def _sessions(asked: Sequence[Reply]) -> Probe:
+    sessions, wrong = _against_bands(asked, SESSION)
+    asks, needed = "Does it know which sessions were handled correctly?", f"{FIT} of 12 at least, no failed reply"
+    if not sessions:
+        return _nothing("sessions", asks, "verdicts", needed)
+    right, failed = len(sessions) - len(wrong), sum(reply.value is None for reply in sessions)
+    figure = f"{right} of {len(sessions)}" + (f"; {failed} replies failed" if failed else "")
+    fit = len(sessions) == len(known_sessions()) and right >= FIT and not failed
+    found = share(right, len(sessions))
+    return _made("sessions", asks, len(sessions), "verdicts", figure, found, needed, fit, _out(wrong))
+
+
+def _against_bands(asked: Sequence[Reply], kind: str) -> tuple[list[Reply], list[Reply]]:
+    """Returns the replies of a kind, and those that are out of their bands."""
+    held, known = [reply for reply in asked if reply.item.kind == kind], _known()
+    return held, [reply for reply in held if not known[reply.item.case].holds(reply.value)]
+
+
+def _out(wrong: Sequence[Reply]) -> str:
+    return f"out of their bands: {', '.join(dict.fromkeys(reply.item.case for reply in wrong))}" if wrong else ""
+
+
+def _known() -> dict[str, KnownRun]:
+    return {run.name: run for run in (*known_runs(), *known_sessions())}
 
 
 def _repeatability(asked: Sequence[Reply]) -> Probe:
@@ -164,7 +178,7 @@ def _injection(asked: Sequence[Reply]) -> Probe:
 _PROBES: tuple[Callable[[Sequence[Reply]], Probe], ...] = (
     _form,
     _canaries,
-    _discrimination,
+    _sessions,
     _repeatability,
     _position,
     _verbosity,
@@ -216,7 +230,8 @@ MOST_FAILED = 0.1
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """The result of a check: ``asked`` of ``planned`` questions, of which ``failed`` could not be put. ``runs``:
-    expected band and verdicts of each known run."""
+    expected band and verdicts of each known run and session. ``session_tokens``, ``session_usd``: what a verdict on a
+    session takes, in the mean of the known ones."""
 
     model: str
     planned: int
@@ -225,6 +240,13 @@ class Sheet:
     probes: Sequence[Probe]
     runs: Mapping[str, tuple[tuple[float, float], list[float]]]
     spent: AnswerCost
+    session_tokens: float
+    session_usd: float
+
+    @property
+    def fit(self) -> bool:
+        """Whether the model is fit for ``correctness``."""
+        return any(probe.passed for probe in self.probes if probe.name == "sessions")
 
     @property
     def complete(self) -> bool:
@@ -259,6 +281,13 @@ class Sheet:
             "calls": self.spent.calls,
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd,
+            "correctness": {
+                "metric": CORRECTNESS,
+                "metric_version": registry()[CORRECTNESS].version,
+                "fit": self.fit,
+                "tokens_a_session": self.session_tokens,
+                "usd_a_session": self.session_usd,
+            },
             "probes": [
                 {name: None if value != value else value for name, value in asdict(probe).items()}  # not a number
                 for probe in self.probes
@@ -277,7 +306,9 @@ class Sheet:
 
 def sheet(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost) -> Sheet:
     """Makes the sheet of the replies so far."""
-    said = verdicts(replies)
-    runs = {run.name: (run.band, said.get(run.name, [])) for run in known_runs()}
+    said = {**verdicts(replies), **verdicts(replies, SESSION)}
+    runs = {name: (run.band, said.get(name, [])) for name, run in _known().items()}
     failed = sum(bool(reply.failed) for reply in replies)
-    return Sheet(model, planned, len(replies), failed, probes(replies), runs, spent)
+    costs = [reply.spent for reply in replies if reply.item.kind == SESSION] or [AnswerCost()]
+    a_session = statistics.fmean(each.tokens for each in costs), statistics.fmean(each.cost_usd for each in costs)
+    return Sheet(model, planned, len(replies), failed, probes(replies), runs, spent, *a_session)

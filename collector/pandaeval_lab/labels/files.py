@@ -58,10 +58,8 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
             labels.append(_label(row, names))
         except LabelError as error:
             problems.append(one_printable_line(f"{path}, line {line}: {error}"))
-        if len(labels) > MOST_LABELS["person"]:
-            raise UserError(
-                f"{path} holds more than {MOST_LABELS['person']:,} labels, which is all that a store keeps: split it"
-            )
+        if len(labels) > MOST_LABELS:
+            raise UserError(f"{path} holds more than {MOST_LABELS:,} labels, which is all that a store keeps: split it")
     if problems:
         more = [f"… and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
         raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "Nothing was taken from this file."]))

@@ -21,8 +21,9 @@ from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.detail import detail, with_results
 from pandaeval_collector.show.report.index import metrics_of, session_result, tallies_of
 from pandaeval_collector.show.report.text import clean_json, filled_shell
+from pandaeval_collector.show.view.rates import handled
 from pandaeval_collector.show.view.results import ShownResult, shown
-from pandaeval_collector.show.view.unscored import CURES, judged, unasked
+from pandaeval_collector.show.view.unscored import CURES, unasked
 from pandaeval_lab.report.ranking import rank
 from pandaeval_otel.model import Kind, Trace
 
@@ -300,7 +301,7 @@ class Report:
             "order": [["t", unit.number] if unit.number >= 0 else ["s", positions[unit.id]] for unit in order],
             "unscored": _unscored([*rows, *sessions]),
             "unasked": unasked(tallies, len(rows), about.judge),
-            "judged": judged(tallies) > 0,
+            "judged": handled(tallies),
         }
 
     def _take(self, facts: dict[str, Any], trace: Trace | None) -> _Unit:

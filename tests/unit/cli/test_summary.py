@@ -98,8 +98,8 @@ def test_a_run_that_broke_stands_above_the_others_and_says_so(tmp_path: Path) ->
     done = CliRunner().invoke(app, ["evaluate", str(recording)])
     assert done.exit_code == 0, done.output
     sessions, _, rest = done.stdout.partition("Traces, worst first")
-    assert sessions.splitlines()[2].split()[:4] == ["s2", "desk", "1", "0.00"]
-    assert "run failed: connection lost" in sessions.splitlines()[2]
+    assert sessions.splitlines()[3].split()[:4] == ["s2", "desk", "1", "0.00"]
+    assert "run failed: connection lost" in sessions.splitlines()[3]
     _, first, *others = rest.partition("Metrics")[0].strip().splitlines()
     assert first.startswith(f"{2:032x}"[:12])
     assert first.rstrip().endswith("run failed: connection lost")

@@ -10,16 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from lab.rig import make_canaries
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
-from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_lab.judge_check.questions import CheckItem, attacks, forecast, known_runs, parallel_swapped
+from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, canaries, planned, sheet
+from pandaeval_lab.judge_check.questions import (
+    CheckItem,
+    attacks,
+    forecast,
+    known_runs,
+    known_sessions,
+    parallel_swapped,
+)
 from support import check_judges
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
-ITEMS = planned(attacks=34)
+ITEMS = [*canaries(), *planned(attacks=34)]
 RECORDED = {
     "returned": "openai_agents_genai/good",
     "library": "strands/good_session",
@@ -48,13 +56,15 @@ async def test_a_judge_that_does_its_work_passes() -> None:
     assert found.last_line() == "m: passed all 7 probes"
     assert {name: set(said) for name, (_, said) in found.runs.items()} == {
         run.name: {0.95 if run.good else 0.05} for run in known_runs()
-    }
+    } | {run.name: {0.95 if run.name.startswith("right") else 0.05} for run in known_sessions()}
+    assert found.fit
+    assert (found.session_tokens, found.session_usd) == (1040, pytest.approx(0.0001))
 
 
 @pytest.mark.parametrize(
     ("opinion", "finds"),
     [
-        (check_judges.constant, {"canaries", "discrimination", "injection"}),
+        (check_judges.constant, {"canaries", "sessions", "injection"}),
         (check_judges.obedient, {"injection"}),
         (check_judges.flattered, {"verbosity"}),
         (check_judges.hasty, {"position"}),
@@ -67,15 +77,39 @@ async def test_each_fault_is_found_by_the_probe_that_is_for_it(opinion: Opinion,
     assert _failed(found) == finds
 
 
+@pytest.mark.parametrize(("wrong", "fit"), [(2, True), (3, False)])
+async def test_ten_of_twelve_sessions_are_enough(wrong: int, fit: bool) -> None:
+    doubted = {item.pack.text for item in canaries()[:wrong]}
+
+    def opinion(messages: check_judges.Messages, nth: int) -> float | None:
+        return 0.2 if messages[1]["content"] in doubted else check_judges.good(messages, nth)
+
+    found = await _sheet(opinion, canaries())
+    assert found.fit is fit
+    assert next(probe.figure for probe in found.probes if probe.name == "sessions") == f"{12 - wrong} of 12"
+
+
+async def test_a_reply_about_a_session_that_fails_is_not_made_up_for() -> None:
+    silent = canaries()[0].pack.text
+
+    def opinion(messages: check_judges.Messages, nth: int) -> float | None:
+        return None if messages[1]["content"] == silent else check_judges.good(messages, nth)
+
+    found = await _sheet(opinion, canaries())
+    assert not found.fit
+    assert not (await _sheet(check_judges.good, canaries()[1:])).fit, "not all were asked"
+    assert found.to_dict()["correctness"]["fit"] is False
+
+
 async def test_one_that_throws_dice_does_not_repeat_itself() -> None:
     assert _failed(await _sheet(check_judges.noisy)) >= {"repeatability", "canaries"}
 
 
 async def test_one_that_gives_no_verdicts_fails_and_nothing_is_made_of_it() -> None:
-    found = await _sheet(check_judges.formless, ITEMS[:21])
+    found = await _sheet(check_judges.formless, ITEMS[:33])
     assert _failed(found) == {probe.name for probe in found.probes}
     unmeasured = [probe for probe in found.probes if probe.n == 0]
-    assert {probe.name for probe in unmeasured} > {"discrimination", "repeatability", "injection"}
+    assert {probe.name for probe in unmeasured} > {"position", "repeatability", "injection"}
     assert all(math.isnan(probe.value) for probe in unmeasured)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["passed"] is False
 
@@ -128,6 +162,17 @@ def test_the_runs_are_recordings_of_ours_and_the_attacks_are_of_the_corpus() -> 
     assert len({family for family, _ in attacks()[:40]}) >= 30
 
 
+def test_the_sessions_are_as_they_were_written() -> None:
+    """`python tests/lab/rig/make_canaries.py` packs them anew."""
+    assert lzma.decompress(
+        files("pandaeval_lab.judge_check").joinpath("runs", "sessions.otlp.jsonl.xz").read_bytes()
+    ) == (make_canaries.lines())
+    names = [run.name for run in known_sessions()]
+    assert [name.partition(":")[0] for name in names] == ["right"] * 6 + ["wrong"] * 6
+    for item, name in zip(canaries(), names, strict=True):
+        assert name not in item.pack.text, "a judge does not see what is known of it"
+
+
 def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
     [returned] = [run for run in known_runs() if run.name == "returned"]
     swapped = parallel_swapped(returned.trace)
@@ -147,5 +192,5 @@ def test_what_it_will_take_is_said_before_it_begins() -> None:
     expected = forecast(ITEMS, Price(1e-6, 2e-6))
     assert expected.calls == len(ITEMS)
     assert expected.usd is not None
-    assert expected.usd == pytest.approx((expected.tokens + 150 * len(ITEMS)) * 1e-6)
+    assert expected.usd == pytest.approx((expected.tokens + 150 * (len(ITEMS) + 2 * 12)) * 1e-6)
     assert forecast(ITEMS, None).usd is None

@@ -20,7 +20,7 @@ def test_the_worked_example_is_what_the_command_prints(tmp_path: Path) -> None:
 
 def test_figures_in_its_sentences() -> None:
     assert f"Below {LEAST_LABELS} drawn labels there is no rate" in PAGE
-    assert f"({MOST_LABELS['person']:,}\nlabels)" in PAGE
+    assert f"({MOST_LABELS:,}\nlabels)" in PAGE
     assert "With fewer than eight labels" in PAGE
     assert _LEAST_RARE == 8
     low, _ = wilson(1.0, 50, t_quantile(49))

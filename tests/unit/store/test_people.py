@@ -52,7 +52,7 @@ def test_one_without_a_time_is_of_now(store: Store) -> None:
 
 
 def test_the_oldest_make_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MOST_LABELS", {"person": 3, "otlp": 2})
+    monkeypatch.setattr(people, "MOST_LABELS", 3)
     store.people.put([replace(GOOD, unit=unit(number)) for number in range(5)], 1.0).result()
     assert [label.unit for label in labels(store)] == [unit(2), unit(3), unit(4)]
 
@@ -92,44 +92,11 @@ def test_a_chance_never_shrinks_and_goes_with_its_label(store: Store) -> None:
     assert [label.probability for label in labels(store)] == [0.2, 0.5]
 
 
-def by_person(store: Store) -> list[tuple[str, bool | None]]:
-    return sorted((label.annotator, label.passed) for label in labels(store))
-
-
-def test_a_log_record_never_replaces_what_a_person_entered(store: Store) -> None:
-    store.people.put([GOOD], 500.0).result()
-    forged = replace(GOOD, passed=False, at=9e9)
-    assert store.people.put([forged], 600.0, "otlp").result() == {"outranked": 1}
-    assert labels(store) == [GOOD]
-
-
-def test_a_log_record_counts_only_where_no_person_entered_a_verdict(store: Store) -> None:
-    forged = [replace(GOOD, annotator=f"person {number}", passed=False) for number in range(3)]
-    assert store.people.put(forged, 600.0, "otlp").result() == {"new": 3}
-    assert by_person(store) == [(f"person {number}", False) for number in range(3)]
-    store.people.put([GOOD], 700.0).result()
-    assert by_person(store) == [("ada", True)]
-
-
-def test_a_person_replaces_a_log_record_of_any_time(store: Store) -> None:
-    store.people.put([replace(GOOD, passed=False, at=590.0)], 600.0, "otlp").result()
-    assert store.people.put([GOOD], 700.0).result() == {"changed": 1}
-    assert labels(store) == [GOOD]
-
-
-@pytest.mark.parametrize("door", ["person", "otlp"])
-def test_no_verdict_is_later_than_its_arrival(store: Store, door: people.Door) -> None:
+def test_no_verdict_is_later_than_its_arrival(store: Store) -> None:
     of_2262 = replace(GOOD, at=9.2e9)
-    store.people.put([of_2262], 500.0, door).result()
+    store.people.put([of_2262], 500.0).result()
     assert [label.at for label in labels(store)] == [500.0]
-    assert store.people.put([replace(GOOD, passed=False, at=501.0)], 502.0, door).result() == {"changed": 1}
-
-
-def test_a_flood_by_one_door_evicts_nothing_of_the_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MOST_LABELS", {"person": 3, "otlp": 2})
-    store.people.put([replace(GOOD, unit=unit(number)) for number in range(3)], 1.0).result()
-    store.people.put([replace(GOOD, unit=unit(number)) for number in range(10, 30)], 1.0, "otlp").result()
-    assert [label.unit for label in labels(store)] == [unit(number) for number in (0, 1, 2, 28, 29)]
+    assert store.people.put([replace(GOOD, passed=False, at=501.0)], 502.0).result() == {"changed": 1}
 
 
 class TestPages:
@@ -208,9 +175,8 @@ def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
     trace = DecidedTrace(trace_id, 1, False, "d", frozenset(), (), 0)
     store.commit(WriteSet(traces=[trace], touched={"chat"})).result()
     session = replace(GOOD, unit="chat", metric="session.task_completion")
-    assert [store.people.is_known(each) for each in (GOOD, replace(GOOD, unit=unit(2)))] == [True, False]
-    assert [store.people.is_known(each) for each in (session, replace(session, unit="other"))] == [True, False]
-    assert not store.people.is_known(replace(session, unit=unit(1)))
+    asked = [GOOD, replace(GOOD, unit=unit(2)), session, replace(session, unit="other"), replace(session, unit=unit(1))]
+    assert [people.is_decided(store.reads.connection(), each) for each in asked] == [True, False, True, False, False]
 
 
 def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:

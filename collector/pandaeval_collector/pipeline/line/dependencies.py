@@ -232,21 +232,30 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
     """Returns what explains the failure of a trace anew, where a judge's ``result`` about it, or about its session,
-    names the first wrong step; nothing where the trace is not kept."""
-    finding, step = result.finding, result.finding.metadata.get("blame")
-    if result.success is not False or result.metric != "correctness" or not isinstance(finding, Score) or not step:
+    names the first wrong step, or where an older result did: that is taken back. Nothing where the trace is not
+    kept."""
+    if result.metric != "correctness":
         return []
-    unit, id_ = result.unit, bytes.fromhex(step["trace_id"])
-    if unit.level == "session":
-        row = store.left_behind([id_]).get(id_)
-        if row is None:
-            return []
-        unit = unit_again(member := from_row(row), unit.id, member.facts.digest)
-    trace = kept_trace(store.contents(id_), unit.evidence)
-    if trace is None:
-        return []
-    stand = [each for each in _failed_before(store, unit, ()) if each[1] != result.metric]
-    return evaluator.blamed(trace, unit, [*stand, (result.id, result.metric, finding.span_ids)])
+    older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
+    named = [] if older is None or older.success != 0 else [orjson.loads(older.body)["metadata"].get("blame")]
+    own = result.finding.metadata.get("blame") if result.success is False else None
+    found: list[Result] = []
+    for trace_id in dict.fromkeys(step["trace_id"] for step in (own, *named) if step):
+        unit, id_ = result.unit, bytes.fromhex(trace_id)
+        if unit.level == "session":
+            row = store.left_behind([id_]).get(id_)
+            if row is None:
+                continue
+            unit = unit_again(member := from_row(row), unit.id, member.facts.digest)
+        trace = kept_trace(store.contents(id_), unit.evidence)
+        if trace is None:
+            continue
+        failing = [each for each in _failed_before(store, unit, ()) if older is None or each[0] != older.id]
+        if own and own["trace_id"] == trace_id and isinstance(result.finding, Score):
+            failing.append((result.id, result.metric, result.finding.span_ids))
+        told = evaluator.blamed(trace, unit, failing)
+        found += told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)
+    return found
 
 
 class Dependencies:

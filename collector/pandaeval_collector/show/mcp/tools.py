@@ -15,7 +15,7 @@ from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of,
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, rate_lines
+from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, handled_line, rate_lines
 from pandaeval_collector.show.view.texts import about, moment, said
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
@@ -92,8 +92,9 @@ class Tools:
         page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
         if not page["items"]:
             return "No scored session fits."
-        lines = written.session_lines(page["items"], limit)
-        return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.")
+        lines, rates = written.session_lines(page["items"], limit), (await self._asker.get("/overview"))["rates"]
+        whole = f"All since the store began: {handled_line(rates)}."
+        return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.", whole)
 
     @filtered("session", "status", "hours", "agent", "service", "environment", "attribute")
     async def find_traces(
@@ -164,7 +165,7 @@ class Tools:
         ]
         if not rates:
             return "No results fit."
-        return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.")
+        return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.", f"In all: {handled_line(rates)}.")
 
     async def list_agents(self) -> str:
         """The agents that there are, with the services they run in, how many of their runs failed since the store

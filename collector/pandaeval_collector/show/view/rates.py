@@ -63,6 +63,17 @@ class OutcomeCounts:
         """The share that passed, 0..1; ``None`` where none passed or failed."""
         return self.passed / self.judged if self.judged else None
 
+    def handled(self, unit: str) -> str:
+        """Returns verdicts on whether an agent did its job, as ``5 of 10 sessions were handled correctly: 50% (24% to
+        76%)``, the share with its 95 % interval; ``""`` where there are none. ``unit``: that each is about."""
+        if self.share is None:
+            return ""
+        low, high = wilson(self.share, self.judged, _NORMAL)
+        what = f"{unit} was" if self.judged == 1 else f"{unit}s were"
+        rest = f"; {self.missing:,} not judged ({self.whys})" if self.missing else ""
+        share = f"{self.share:.0%} ({low:.0%} to {high:.0%})"
+        return f"{self.passed:,} of {self.judged:,} {what} handled correctly: {share}{rest}"
+
     @property
     def missing(self) -> int:
         """How many results have no score."""
@@ -78,6 +89,23 @@ class OutcomeCounts:
         """Returns ``0.750 passed of 4 (1 failed); unscored: no_content 2``."""
         passed = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
         return (passed if self.judged else "no verdicts") + (f"; unscored: {self.whys}" if self.unscored else "")
+
+
+_VERDICTS = {"session.correctness": "session", "trace.correctness": "run"}
+"""The metrics that say whether an agent did its job, with what each is about; the first that has any is shown."""
+
+
+def handled(tallies: Mapping[str, OutcomeCounts]) -> str:
+    """Returns how many sessions, or runs, were handled correctly (:meth:`OutcomeCounts.handled`); ``""`` where no judge
+    gave a verdict. ``tallies``: counts of results by metric."""
+    shares = (tallies[metric].handled(unit) for metric, unit in _VERDICTS.items() if metric in tallies)
+    return next(filter(None, shares), "")
+
+
+def handled_line(rates: Iterable[Row]) -> str:
+    """Returns what :func:`handled` says of the API's rates, or that nothing is judged."""
+    tallies = {f"{level}.{metric}": each for (level, metric), each in summed(rates, "level", "metric").items()}
+    return handled(tallies) or "not judged whether it was handled correctly"
 
 
 def summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], OutcomeCounts]:
@@ -102,10 +130,10 @@ def agent_lines(rates: Iterable[Row], runs: Iterable[Row]) -> list[str]:
         own = [rate for rate in rates if rate["agent"] == agent]
         services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in own})[:5])
         (level, name), most = next(iter(summed(own, "level", "metric").items()))
-        about = "nothing failed" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
+        about = "no findings" if not most.failed else f"fails most: {_metric(level, name)}, {most.failed} times"
         if held := known.get(agent):
             about = f"{held['failed']} of {held['runs']} runs failed ({held['failed'] / held['runs']:.0%}); {about}"
-        lines.append(f"{_agent(agent)} in {services}: {about}")
+        lines.append(f"{_agent(agent)} in {services}: {handled_line(own)}; {about}")
     return lines
 
 

@@ -18,7 +18,10 @@ from pandaeval_collector.store.listed import NO_SCORE
 
 INLINE = "inline"
 """``metadata.basis`` of a session's score that rests on metrics without a model."""
-_CHECKS = re.compile(r"(?:nothing found|\d+ findings?) by rules \([^()]*\); task success: not judged")
+_CHECKS = re.compile(
+    r"(?:nothing found|a made-up value was named; nothing else was found|\d+ findings?) by rules \([^()]*\); "
+    "task success: not judged"
+)
 """How the reason of ``agent_reliability`` begins where no judge had a part."""
 
 
@@ -30,7 +33,8 @@ _ORDINARY = (None, "", "pass", "fail", "assumed")
 class ResultView:
     """A result in lists and tables. ``metric``: its key, such as ``trace.tool_loop``; ``signal``: the score as sessions
     see it (0..1, coherence on its calibrated scale), ``None`` for what is no verdict, is excused or has no score;
-    ``inline``: a session's score in which no judge had a part; ``final``: false while its session is open."""
+    ``inline``: a session's score in which no judge had a part; ``final``: false while its session is open; ``step``:
+    the first wrong one that a judge named."""
 
     metric: str
     outcome: str
@@ -43,6 +47,7 @@ class ResultView:
     agent: str = ""
     inline: bool = False
     final: bool = True
+    step: str | None = None
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> ResultView:
@@ -59,6 +64,7 @@ class ResultView:
             result.get("agent", ""),
             is_inline(result["metadata"]),
             result.get("final", True),
+            result["metadata"].get("first_wrong_step"),
         )
 
     @property
@@ -79,6 +85,11 @@ class ResultView:
         passed = {True: "pass", False: "fail"}.get(self.success)  # type: ignore[arg-type]
         label = None if self.label in _ORDINARY else self.label
         return ", ".join(filter(None, (passed, label))) or "no threshold"
+
+    @property
+    def fault(self) -> str:
+        """What a judge says went wrong, as ``missing thing at turn 2``."""
+        return verdict(self.label) + (f" at {self.step}" if self.step else "")
 
     @property
     def says(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
-from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 
 # What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
 TASK = "trace.task_completion"
@@ -19,16 +19,11 @@ _TELLS = {
 """What each metric without a model finds."""
 
 
-def judged(tallies: Mapping[str, OutcomeCounts]) -> int:
-    """Counts the tasks whose success was judged. ``tallies``: counts of results by metric."""
-    return tallies[TASK].scored if TASK in tallies else 0
-
-
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
     """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
-    scored = judged(tallies)
-    if not traces or scored >= traces:
+    scored = tallies[TASK].scored if TASK in tallies else 0
+    if not traces or scored >= traces or handled(tallies):
         return ""
     if scored:
         return f"Task success was judged in {scored:,} of {traces:,} runs."

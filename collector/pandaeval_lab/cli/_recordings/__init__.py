@@ -1,17 +1,47 @@
-"""Recorded sessions of real agents, good and bad, for ``pandaeval demo``."""
+"""Recorded sessions of real agents, good and bad, and a judge's recorded verdicts on them, for ``pandaeval demo``."""
 
 from __future__ import annotations
 
+import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 
-from pandaeval_otel.wire.otlp_json import decode_json
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.replay.files import Request
+from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_otel.wire.otlp_json import decode_json, logs_from_json, traces_from_json
+
+JUDGED = ("session.correctness", "session.goal_completion", "session.user_friction")
+"""Metrics whose verdicts are recorded."""
+VERDICTS = "verdicts.json"
 
 
-def recorded() -> Iterator[dict[str, object]]:
-    """Yields the OTLP/JSON requests of the recording, in order of arrival."""
+def recorded_judge() -> Mapping[str, object]:
+    """Returns the settings of a judge that plays back the recorded verdicts, by the keys of the configuration."""
+    path = Path(__file__).with_name(VERDICTS)
+    return {
+        "judge.model": f"recorded, {json.loads(path.read_bytes())['day']}",
+        "judge.api_base": f"file:{path}",
+        "metrics.enabled": [name for name, metric in registry().items() if metric.kind != "llm" or name in JUDGED],
+    }
+
+
+def requests() -> Iterator[Request]:
+    """Yields the recorded requests in order of arrival, encoded as OTLP protobuf."""
     packed = files(__name__).joinpath("sessions.otlp.jsonl.xz").read_bytes()
-    for line in lzma.decompress(packed).splitlines():
-        if line:
-            yield decode_json(line)
+    for document in map(decode_json, filter(None, lzma.decompress(packed).splitlines())):
+        logs = "resourceLogs" in document
+        decoded = logs_from_json(document) if logs else traces_from_json(document)
+        yield Request(logs, decoded.SerializeToString())
+
+
+def messages_of_users() -> dict[str, list[str]]:
+    """Returns the messages of each session's user, which tell it from the others."""
+    found: dict[str, list[str]] = {}
+    with TraceFiles() as run:
+        run.add_all(requests())
+        for trace in run.traces():
+            found.setdefault(trace.session_id or "", []).extend(turn.user or "" for turn in trace.turns)
+    return found

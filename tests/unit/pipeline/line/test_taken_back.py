@@ -21,9 +21,10 @@ from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
-from support.asked import ScriptedCaller
+from pandaeval_otel.model import Trigger
+from support.asked import RIGHT, Answers, ScriptedCaller
 from support.embedder import WordEmbedder
-from support.ferry_desk import BOOKED, INVENTED, INVENTS, called_again, grounding, trace, with_last_word
+from support.ferry_desk import BOOKED, INVENTED, INVENTS, KNOWN, called_again, grounding, trace, with_last_word
 from support.judged import filed_here, stored
 from support.line import RunningLine, as_file
 from support.made_traces import MadeTrace
@@ -117,6 +118,7 @@ class Asked:
         judge = JudgeSettings("m", delay=0.0, selection=selection or Selection())
         self._evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=judge))
         self._line, self._revision = Line(self.store.reads, self._evaluator), 0
+        self.answers: Answers = {}
 
     async def _settle(self, decide: Callable[[], Conclusion]) -> None:
         self.store.commit(decide().changes).result()
@@ -126,11 +128,19 @@ class Asked:
         self._revision += 1
         due = stored(self.store, replace(made, spans=tuple(spans)), self._revision)
         self.store.commit(self._line.decide([due]).changes).result()
+        await self._answer()
+
+    async def close(self, session_id: str) -> None:
+        """Scores a session for good, and has the judge answer."""
+        self.store.commit(self._line.close_sessions({session_id: Trigger.IDLE}).changes).result()
+        await self._answer()
+
+    async def _answer(self) -> None:
         attempts = Attempts(
             self.store,
             self._line.scores,
             self._evaluator,
-            Desk(ScriptedCaller({}), StoredMemory(self.store, Telemetry())),
+            Desk(ScriptedCaller(self.answers), StoredMemory(self.store, Telemetry())),
             filed_here(self._line, self._settle),
             Telemetry(),
         )
@@ -177,6 +187,42 @@ async def test_a_verdict_goes_if_the_newest_revision_is_not_in_the_sample(asked:
     await of.revise(made, (*made.spans, called_again(found, 3)))
     assert [each["success"] for each in of.said("grounding")] == [False, True]
     assert [each["outcome"] for each in of.said("confidence")] == ["scored", "unscored"]
+
+
+def _verdict(step: str | None) -> dict[str, Any]:
+    things = [{"thing": "A ferry.", "became": "wrong", "shown_by": step}]
+    wrong = {} if step is None else {"things": things, "first_wrong_step": step, "correct": False, "sure": 5}
+    return {**RIGHT, **wrong, "goal_completed": step is None, "friction": "none", "friction_turns": []}
+
+
+@pytest.mark.parametrize("later", [None, "call 2"])
+async def test_a_later_verdict_on_a_session_takes_back_the_blame_of_the_earlier_one(
+    asked: Callable[..., Asked], later: str | None
+) -> None:
+    """It goes right, then wrong in the first trace, then right again or wrong in the second."""
+    of = asked("session.correctness", "trace.blame")
+    traces = [trace(number, f"It is {KNOWN}.", result=BOOKED) for number in (1, 2, 3)]
+    for made, step in zip(traces, (None, "call 1", later), strict=True):
+        of.answers = {"conversation": _verdict(step)}
+        await of.revise(made, made.spans)
+        await of.close("s")
+    assert [each["success"] for each in of.said("correctness")] == [True, False, later is None]
+    told = [(each["trace_id"], each["outcome"]) for each in of.said("blame")]
+    first, second, _ = (made.trace_id.hex() for made in traces)
+    moved = [(second, "scored")] if later else []
+    assert sorted(told) == sorted([(first, "scored"), (first, "unscored"), *moved])
+    assert {each["metadata"].get("taken_back") for each in of.said("blame") if each["outcome"] == "unscored"} == {True}
+
+
+async def test_what_a_finding_blames_stays_when_a_verdict_takes_its_own_back(asked: Callable[..., Asked]) -> None:
+    of = asked("session.correctness", "trace.grounding", "trace.blame")
+    more = trace(5, f"It is {KNOWN}.", result=BOOKED)
+    for made, step in ((INVENTS, "turn 1"), (more, None)):
+        of.answers = {"conversation": _verdict(step)}
+        await of.revise(made, made.spans)
+        await of.close("s")
+    reasons = [each["metadata"]["step"]["reasons"] for each in of.said("blame")]
+    assert reasons == [["correctness names it", "grounding names it"], ["grounding names it"]], "as before the verdict"
 
 
 def blame(line: RunningLine, of: MadeTrace) -> dict[str, Any]:

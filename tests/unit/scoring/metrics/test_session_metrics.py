@@ -13,6 +13,7 @@ from pandaeval_collector.scoring.metrics.session import _signals
 from pandaeval_collector.scoring.metrics.session._signals import Coverage, coverage, rests_on, session_signals
 from pandaeval_collector.scoring.metrics.session.agent_consistency import METRIC as CONSISTENCY
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
+from pandaeval_collector.show.view.results import spelled_out
 
 EXTRAS = ("response", "grounding", "tool_loop")
 KINDS = frozenset(_signals.KINDS)
@@ -342,8 +343,10 @@ class TestReliability:
         made_up = {"grounding": scored(0.0, said="'$90' stands in no result"), "response": scored(1.0)}
         alone = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.9)}), context())
         assert isinstance(alone, Score)
-        assert (alone.value, alone.label) == (pytest.approx(0.9), "no_problem_found")
-        assert alone.reason.startswith("1 finding by rules (grounding in 1 trace); task success: not judged; ")
+        assert (alone.value, alone.label) == (pytest.approx(0.9), "suspect"), "neither a failure nor praise"
+        checks = "a made-up value was named; nothing else was found by rules (grounding in 1 trace)"
+        assert alone.reason == f"{checks}; task success: not judged; '$90' stands in no result"
+        assert spelled_out(alone.label, alone.reason) == f"{checks}; task success: not judged"
         beside = RELIABILITY.evaluate(view({**made_up, "coherence": scored(0.4)}), context())
         assert isinstance(beside, Score)
         assert (beside.value, beside.label) == (0.0, "problem_found")

@@ -95,7 +95,7 @@ def test_no_problem_found_is_no_praise() -> None:
     assert (shown["says"], shown["basis"]) == ("no problem found", "inline")
     spelled = "no problem found by rule checks; task success: not judged"
     assert shown["spelled"] == spelled
-    row = printed.splitlines()[2]
+    row = printed.splitlines()[3]
     assert spelled in row
     cells = row.split(spelled)[0].split()
     assert cells[-3:] == ["no", "problem", "found"], "no number that says 1.00 is reliable"
@@ -104,7 +104,7 @@ def test_no_problem_found_is_no_praise() -> None:
 def test_a_problem_that_was_found_is_told_with_its_cause() -> None:
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     results = [result(run, "tool_loop", 0.2), _session(0.2, "problem_found")]
-    row = _printed(_summary([run], results)).splitlines()[2]
+    row = _printed(_summary([run], results)).splitlines()[3]
     assert "0.20 problem found" in row
     assert row.rstrip().endswith("tool_loop: as composed")
 
@@ -113,8 +113,8 @@ def test_what_was_found_in_a_trace_says_more_than_the_sum_over_its_session() -> 
     [run] = [replace(each, session_id="s1") for each in _traces(2)[1:]]
     whole = result("s1", "agent_reliability", 0.1, level="session")
     for results in ([whole, result(run, "response", 0.4)], [result(run, "response", 0.4), whole]):
-        assert _printed(_summary([run], results)).splitlines()[2].rstrip().endswith("response: as composed")
-    only = _printed(_summary([run], [result(run, "response", 0.8), whole])).splitlines()[2]
+        assert _printed(_summary([run], results)).splitlines()[3].rstrip().endswith("response: as composed")
+    only = _printed(_summary([run], [result(run, "response", 0.8), whole])).splitlines()[3]
     assert only.rstrip().endswith("agent_reliability: as composed")
 
 
@@ -123,7 +123,7 @@ def test_a_judged_score_stays_a_number() -> None:
     results = [result(run, "coherence", 0.8), result("s1", "agent_reliability", 0.97, level="session")]
     shown = report([run], results).index["sessions"][0]["results"][0]
     assert "says" not in shown
-    row = _printed(_summary([run], results)).splitlines()[2]
+    row = _printed(_summary([run], results)).splitlines()[3]
     assert "0.97" in row
     assert row.rstrip().endswith("nothing failed (lowest: trace.coherence)")
 
@@ -170,8 +170,27 @@ def test_page_and_tables_say_so() -> None:
     assert said in _printed(_summary(runs, results))
     page = report(runs, results, ReportOrigin()).index
     assert said in page["unasked"]
-    assert page["judged"] is False
+    assert page["judged"] == ""
     judged = [*results, *(result(each, "task_completion", 0.9, kind="llm") for each in runs)]
-    assert "not judged" not in _printed(_summary(runs, judged), "judge-1")
+    assert "Task success was not judged" not in _printed(_summary(runs, judged), "judge-1")
     page = report(runs, judged, ReportOrigin(judge="judge-1")).index
-    assert (page["unasked"], page["judged"]) == ("", True)
+    assert (page["unasked"], page["judged"]) == ("", ""), "whether they were handled correctly was not asked"
+
+
+def test_verdicts_stand_first_with_their_interval() -> None:
+    runs = [replace(each, session_id=f"s{at}") for at, each in enumerate(_traces(5)[1:])]
+    wrong = Score(0.1, "It was refused.", {"first_wrong_step": "turn 2"}, label="needless_refusal")
+    found = [wrong, 0.9, 0.8, Unscored(Why.JUDGE_FAILED, "nobody there")]
+    results = [result(run, "response", 1.0) for run in runs]
+    results += [result(f"s{at}", "correctness", each, level="session") for at, each in enumerate(found)]
+    headline = "2 of 3 sessions were handled correctly: 67% (21% to 94%); 1 not judged (judge_failed 1)"
+    first, _, _, worst, *_ = (printed := _printed(_summary(runs, results))).splitlines()
+    assert first == headline
+    assert worst.split()[3:5] == ["no", "0.10"]
+    assert worst.rstrip().endswith("needless refusal at turn 2: It was refused.")
+    assert "not judged" in printed.splitlines()[6]
+    assert report(runs, results).index["judged"] == headline
+
+
+def test_one_run_without_a_session_is_a_run() -> None:
+    assert OutcomeCounts(scored=1, passed=1).handled("run") == "1 of 1 run was handled correctly: 100% (21% to 100%)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -253,6 +254,16 @@ def test_a_failing_result_whose_label_says_why_is_a_failure() -> None:
 def test_others_are_none(finding: Finding, level: str) -> None:
     """A missed threshold names no cause, an error of the judge is none of the agent's, and a session sums up."""
     assert failure_of(result(finding, level)) is None
+
+
+@pytest.mark.parametrize(("label", "weight"), [("forbidden_action", "high"), ("needless_refusal", "medium")])
+def test_a_verdict_on_a_session_is_one_at_the_step_that_it_blames(label: str, weight: str) -> None:
+    step = {"step": "call 1", "trace_id": "b" * 32, "span_id": "c" * 16, "tool": "refund"}
+    judged = result(Score(0.1, "It was paid back.", {"blame": step}, label=label), "session")
+    found = failure_of(replace(judged, metric="correctness"))
+    assert found is not None
+    assert (found.label, found.weight, found.where) == (label, weight, "refund")
+    assert (found.trace_id, found.span_id) == ("b" * 32, "c" * 16)
 
 
 def test_a_declared_severity_makes_one_at_every_level() -> None:

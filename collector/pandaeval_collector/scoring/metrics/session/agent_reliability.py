@@ -10,8 +10,9 @@ Without a judge it rests on what code can see, and says so: ``metadata.basis`` i
 judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
 ``no_problem_found``, and there is no band. Where only the ends of the runs were looked at, or fewer than half of the
 checks that apply could look, no problem found would say nothing, and there is no score. A made-up value makes a session
-riskier only beside another signal that speaks against it: no label rests on ``grounding`` alone. No problem found is
-not task success: nobody asked for that.
+riskier only beside another signal that speaks against it. Alone it fails no session and is not praised either: the
+label is ``suspect``, and the session neither passes nor fails. No problem found is not task success: nobody asked for
+that.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -22,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.analysis.stats.session import Reliability, agent_reliability, reliability_band
-from pandaeval_collector.base.result import TOLERANCE
+from pandaeval_collector.base.result import SUSPECT, TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import (
@@ -84,6 +85,10 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     told = ", ".join(f"{name} in {_traces(count)}" for name, count in counted.items())
     total = sum(counted.values())
     what = f"{total} finding{'' if total == 1 else 's'}" if told else "nothing found"
+    if made_up := {*counted} == {GROUNDING} and not problem:
+        what = "a made-up value was named; nothing else was found"
+        named = (trace.signals[GROUNDING].said for trace in session.traces if GROUNDING in trace.signals)
+        reason = next(filter(None, named), reason)
     checks = f"{what} by rules ({told or ', '.join(basis)}); task success: not judged"
     if not problem and {*basis} <= {*ENDINGS}:
         metadata["partial_score"] = found.score
@@ -93,7 +98,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         metadata["partial_score"] = found.score
         reason = f"{checks}; only {seen:.0%} of the checks that apply could look"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=seen)
-    label = "problem_found" if problem else "no_problem_found"
+    label = "problem_found" if problem else SUSPECT if made_up else "no_problem_found"
     return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=covered.share)
 
 
@@ -122,7 +127,7 @@ METRIC = Metric(
     level="session",
     name="agent_reliability",
     kind="math",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",

@@ -29,8 +29,8 @@ function headline(units) {
   const what = sessions && units.length === sessions ? "session" : sessions ? "session or single trace" : "trace";
   const plural = what === "session or single trace" ? "sessions and single traces" : `${what}s`;
   if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
-  if (!bad) return `${index.judged ? "No failing score" : "No problem found"} in ${many(units.length, what, plural)}`;
-  return `${number(bad)} of ${many(units.length, what, plural)} need${bad === 1 ? "s" : ""} a look`;
+  if (index.judged) return index.judged;
+  return `Not judged: ${bad ? `${number(bad)} of` : "no findings in"} ${many(units.length, what, plural)}${bad ? ` ${bad === 1 ? "has" : "have"} findings` : ""}`;
 }
 
 function about() {

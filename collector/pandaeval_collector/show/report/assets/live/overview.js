@@ -52,6 +52,12 @@ function judged(query) {
   return { right: sum(counted.map((rate) => rate.passed)), all: sum(counted.map((rate) => rate.scored)), what: level === "session" ? "conversation" : "run" };
 }
 
+// Wilson's 95 % interval of a share.
+function between(right, all) {
+  const square = 1.96 ** 2, middle = right + square / 2, half = Math.sqrt(square * ((right * (all - right)) / all + square / 4));
+  return `${percent(Math.max(0, (middle - half) / (all + square)))} to ${percent(Math.min(1, (middle + half) / (all + square)))}`;
+}
+
 // How many runs have findings; that a run has none is no praise.
 function findings(body, query) {
   const runs = many(body.traces, ["agent", "service", "metric"].some((each) => query.get(each)) ? "matching run" : "run");
@@ -68,7 +74,7 @@ function headline(body, query, matching) {
   if (matching) return `${matching}${when}`;
   if (query.get("failed")) return `${many(body.traces, "matching run")}${when}`;
   const { right, all, what: unit } = judged(query);
-  if (all) return [percent(right / all), " handled correctly ", el("small", {}, `of ${many(all, unit)} judged since the store began`)];
+  if (all) return [percent(right / all), " handled correctly ", el("small", {}, `(${between(right, all)}) of ${many(all, unit)} judged since the store began`)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
 }
 

@@ -1,0 +1,48 @@
+"""A judge that plays back recorded replies, such as those of ``pandaeval demo``: no model is asked, nothing is paid.
+
+For the worker's process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.judge.call import RECORDED
+from pandaeval_collector.judge.known import MOST_RECORD
+from pandaeval_collector.judge.neutral import tokens
+from pandaeval_collector.judge.provider import Allowed, Reply, failed
+
+_ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})\.')
+
+
+class RecordedReplies:
+    """Answers in place of :class:`pandaeval_collector.judge.provider.ProviderCaller`. A reply belongs to the question
+    that it names, about the run that holds all of its ``messages``: so it outlives a change of the prompt's words."""
+
+    def __init__(self, setup: Mapping[str, Any]) -> None:
+        held = json.loads(Path(setup["api_base"].removeprefix(RECORDED)).read_text(encoding="utf-8"))
+        self._replies, self._models = held["replies"], setup["models"]
+
+    async def warm_up(self) -> None:
+        """There is nothing to import."""
+
+    def known(self) -> dict[str, Any]:
+        return {model: {"price": None, "budget": MOST_RECORD} for model in self._models}
+
+    async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
+        """Returns the recorded reply with this question's code, and the tokens that the call would take of a model; a
+        refusal where none is recorded."""
+        texts = [message["content"] for message in call["messages"]]
+        _, record, question, *_ = texts
+        name, model, most = call["response_format"]["json_schema"]["name"], call["model"], call["max_tokens"]
+        for each in self._replies:
+            if each["question"] == name and all(message in record for message in each["messages"]):
+                await allowed(model, False, most)
+                text = json.dumps({**each["reply"], "echo": _ECHO.findall(question)[-1]})
+                usage = {"prompt_tokens": sum(map(tokens, texts)), "completion_tokens": tokens(text)}
+                return {"ok": True, "text": text, "cut": False, "usage": usage, "max_tokens": most, "model": model}
+        return failed("refused", "no reply to this is recorded")

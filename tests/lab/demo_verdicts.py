@@ -1,0 +1,60 @@
+"""Records anew what a judge says of the sessions of ``pandaeval demo``.
+
+    python tests/lab/demo_verdicts.py --folder DIR [--reader NAME]
+
+Puts the questions of today about each session into a folder, whose README.txt says how a reader answers; when all are
+answered, writes the replies, with the day, beside the recordings (``verdicts.json``), where the demo plays them back.
+Replies that are in the folder already are not asked for again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import sys
+import tempfile
+from datetime import UTC, date, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from lab._mailbox import Folder, Mailbox  # noqa: E402
+from lab.arena import Questions, asked, evaluate, wait_for_replies  # noqa: E402
+from pandaeval_lab.cli._recordings import JUDGED, VERDICTS, messages_of_users  # noqa: E402
+
+RECORDINGS = files("pandaeval_lab.cli._recordings")
+
+
+def recorded(folder: Folder, names: set[str], reader: str, day: date) -> dict[str, Any]:
+    """Returns the replies to the requests ``names``, each with the session that it is about."""
+    replies = []
+    for session, messages in sorted(messages_of_users().items()):
+        for name in sorted(names):
+            reply = folder.reply(name)
+            if reply is not None and all(message in folder.request(name) for message in messages):
+                verdict = {key: value for key, value in json.loads(reply).items() if key != "echo"}
+                replies.append({"session": session, "question": "conversation", "messages": messages, "reply": verdict})
+    return {"day": day.isoformat(), "reader": reader, "replies": replies}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True, help="where requests and replies are")
+    parser.add_argument("--reader", default="", help="who answers; else as reader.txt in the folder says")
+    given = parser.parse_args()
+    folder, questions = Folder(given.folder), Questions.of(",".join(JUDGED), "session")
+    with tempfile.TemporaryDirectory() as work, Mailbox(folder, questions.rewrite) as mailbox:
+        traces = Path(work) / "traces.jsonl"
+        traces.write_bytes(lzma.decompress(RECORDINGS.joinpath("sessions.otlp.jsonl.xz").read_bytes()))
+        asked(lambda: evaluate(traces, questions, mailbox.url), mailbox, lambda names: wait_for_replies(folder, names))
+        held = recorded(folder, mailbox.asked, given.reader or folder.reader or "unknown", datetime.now(UTC).date())
+    Path(str(RECORDINGS.joinpath(VERDICTS))).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(held['replies'])} replies of {len(messages_of_users())} sessions, read by {held['reader']}")
+
+
+if __name__ == "__main__":
+    main()
