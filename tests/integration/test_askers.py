@@ -216,10 +216,10 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         agents = await agent("list_agents")  # 1. which agents are there?
         assert {row["agent"] for row in told.traces} == set(re.findall(r'^agent "(.*?)" in ', agents, re.MULTILINE))
         assert seen in agents
-        failures = await agent("failures")  # 2. what fails most gravely, and how often?
-        groups = told.get("/failures")["items"]
-        assert groups[0]["title"][:40] in failures.split("\n")[2]
-        assert f"({groups[0]['occurrences']} times" in failures
+        failures = await agent("incidents")  # 2. what fails most gravely, and how often?
+        groups = told.get("/incidents")["incidents"]
+        assert f"{groups[0]['severity']} {groups[0]['label'].replace('_', ' ')}" in failures.split("\n")[2]
+        assert f"(new; {groups[0]['runs']} runs" in failures
         assert f"{seen}/failures" in failures
         example = re.findall(r"newest in trace ([0-9a-f]{32})", failures)[0]
         why = await agent("why_failed", trace_id=example[:12])  # 3. why, by the beginning of an id
@@ -229,17 +229,17 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         whole = told.get(f"/traces/{example}")
         assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])
         assert "blamed by " in steps
-        grave = await agent("failures", severity="critical")  # 5. is anything critical?
-        assert ("No failures fit." in grave) == (not any(each["severity"] == "critical" for each in groups))
-        one = groups[0]["agent"]
-        assert f'agent "{one}"' in await agent("failures", agent=one)  # 6. what of this agent alone?
+        grave = await agent("incidents", severity="critical")  # 5. is anything critical?
+        assert ("No incident fits." in grave) == (not any(each["severity"] == "critical" for each in groups))
+        one = groups[0]["agents"][0]
+        assert f'agent "{one}"' in await agent("incidents", agent=one)  # 6. what of this agent alone?
         broken = await agent.data("find_traces", status="error", limit=50)  # 7. which runs crashed?
         assert set(re.findall(r"trace ([0-9a-f]{32})", broken)) == {
             row["trace_id"] for row in told.traces if row["error"] is not None
         }
         loops = await agent.data("find_traces", metric="tool_loop", failed=True)  # 8. which went in circles?
         assert "trace.tool_loop" in loops
-        assert "did you mean" in await agent.refused("failures", agent=one[:-1] + "~")  # 9. a name that is mistyped
+        assert "did you mean" in await agent.refused("incidents", agent=one[:-1] + "~")  # 9. a name that is mistyped
         rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
         assert all(f'agent "{one}"' in line for line in _MARKED.search(rates)[2].split("\n"))  # type: ignore[index]
         assert seen in rates

@@ -132,13 +132,48 @@ def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page,
     assert f"\n{loop['occurrences']}\nrun" in row
     assert "min ago" in row
     page.visit(f"{collector.http}{loop['page']}")
-    assert page.count(".about .spark") == 1
+    assert page.text("h1") == "Loop + Repeated tool call"
+    assert page.count(".over-time") == 1
+    assert page.texts(".part .name")[0] == loop["agent"]
+    assert page.texts(".example .q")[0]
+    assert page.run("document.querySelector('.about .beyond a').href").startswith("http://localhost:16686/trace/")
     page.click(".example")
     page.wait("document.querySelector('.fall') !== null")
     assert loop["examples"][0]["trace_id"] in page.run("location.hash")
     assert page.count(".line.pointed") > 0
     page.visit(f"{collector.http}/#/failures?group=none")
     assert "not kept any more" in page.text()
+    assert all("404" in each for each in page.complaints)
+    page.complaints.clear()
+
+
+def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
+    page: Page, collector: CollectorProcess
+) -> None:
+    page.visit(f"{collector.http}/#/failures")
+    before = page.count(".incident")
+    page.click(".incident")
+    page.wait("document.querySelector('.triage') !== null")
+    address = page.run("location.hash")
+    page.run("document.getElementById('note').value = 'OPS-12, until Monday'")
+    page.run("document.getElementById('by').value = 'kim'")
+    page.run("[...document.querySelectorAll('.triage .pill')].find((each) => each.innerText === 'Muted').click()")
+    page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'Muted'")
+    assert page.text(".triage [role=status]") == "by kim, now"
+    page.go("#/failures")
+    assert page.count(".incident") == before - 1
+    assert page.texts(".states .pill")[0] == f"Open {before - 1}"
+    page.go("#/failures?state=muted")
+    [row] = page.texts(".incident")
+    assert "OPS-12, until Monday" in row
+    page.go("#/")
+    assert "1 resolved or muted" in page.text()
+    page.go(address)
+    assert page.run("document.getElementById('note').value") == "OPS-12, until Monday"
+    page.run("[...document.querySelectorAll('.triage .pill')].find((each) => each.innerText === 'New').click()")
+    page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'New'")
+    page.go("#/failures")
+    assert page.count(".incident") == before
 
 
 def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:

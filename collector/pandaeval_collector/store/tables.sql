@@ -143,6 +143,15 @@ CREATE TABLE failure_groups (
 ) WITHOUT ROWID;
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
 
+-- What people say of incidents, by the id of a group of failures, or of a cause that has none.
+CREATE TABLE incident_states (
+    id TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    note TEXT NOT NULL,
+    person TEXT NOT NULL,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+
 -- What waits to be sent, encoded once: so many `items`, log records or spans as OTLP bytes, packed, the last of them
 -- numbered `seq`.
 CREATE TABLE outbox (

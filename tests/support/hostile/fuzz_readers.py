@@ -12,7 +12,7 @@ from support.hostile.fuzz import JSON, Shot, spoilt
 _API = "/api/v1"
 _IDS = ("00000000000000000000000000000001", "f" * 32, "session-1-1", "run-1", "live", "0", "..", "%00", "a/b", "\u202e")
 _LISTS = ("/traces", "/sessions", "/results", "/overview", "/metrics", "/annotations", "/history", "/failures", "/runs")
-_PAGE = ("/page/index", "/page/incidents", "/page/session")
+_PAGE = ("/page/index", "/incidents", "/page/session")
 _OF_ONE = ("/traces/{}", "/sessions/{}", "/failures/{}", "/runs/{}", "/runs/{}/results", "/page/traces/{}")
 _QUERY: dict[str, tuple[str, ...]] = {
     "cursor": ("", "WzEsMl0=", "e30", "bm8="),

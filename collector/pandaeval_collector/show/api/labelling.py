@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,17 +15,13 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.labels.queue import Queue, about, drawn_next, metric_to_label
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
-from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
+from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
-_WRITES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemBody, "description": said}
-    for status, said in ((403, "Foreign origin"), (408, "Too slow"), (413, "Too large"), (415, "No JSON"))
-}
 TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
 SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
@@ -105,7 +101,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     if (store := work.store) is None:
         return
 
-    @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
+    @app.post("/labels/next", response_model=Drawn, responses=WRITES, summary="Judged runs for people to label next")
     async def draw_next(asked: DrawBody) -> Drawn:
         def read() -> tuple[str, Queue]:
             connection = store.reads.connection()
@@ -133,7 +129,7 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
         "/annotations",
         response_model=Annotation,
         status_code=201,
-        responses={200: {"model": Annotation, "description": "Known, or changed"}, **_WRITES},
+        responses={200: {"model": Annotation, "description": "Known, or changed"}, **WRITES},
         summary="A person's verdict: right or wrong, or a score",
     )
     async def add(said: NewAnnotation) -> Response:

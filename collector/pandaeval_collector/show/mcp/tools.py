@@ -37,6 +37,10 @@ TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of whi
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
+State = Annotated[
+    Literal["open", "new", "known", "resolved", "muted", "all"],
+    Field(description="What people say of it; open: new or known."),
+]
 _FILTERS: dict[str, Any] = {
     "hours": Hours,
     "agent": Agent,
@@ -88,7 +92,7 @@ class Tools:
     @filtered("hours", "agent", "service", "environment", "attribute")
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
         """What went worst, worst first: the sessions of agents, those that failed for one cause on one line, each with
-        its worst trace and why. Start here or with failures; then ask why_failed with a trace id."""
+        its worst trace and why. Start here or with incidents; then ask why_failed with a trace id."""
         page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
         if not page["items"]:
             return "No scored session fits."
@@ -114,16 +118,17 @@ class Tools:
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
         return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
-    @filtered("hours", "agent")
-    async def failures(self, severity: Severity = None, *, filters: dict[str, Any], limit: Limit = 10) -> str:
-        """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often
-        since the first one, when those runs ended, and an example. Then ask why_failed with the trace id of one."""
-        page = await self._asker.get("/failures", severity=severity, limit=limit, **filters)
-        if not page["items"]:
-            return "No failures fit."
-        return await self._answer(
-            [written.failure_line(row) for row in page["items"]], "/failures", "Ask by agent or severity."
-        )
+    @filtered("hours", "agent", "service", "environment", "attribute")
+    async def incidents(
+        self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
+    ) -> str:
+        """What failed, by root cause, gravest first (agents that claim what they did not do before all else): in how
+        many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
+        found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
+        if not found["incidents"]:
+            return "No incident fits."
+        more = f"{found['total'] - limit} more: ask by agent or severity." if found["total"] > limit else ""
+        return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
@@ -172,7 +177,7 @@ class Tools:
         rates = (await self._asker.get("/overview"))["rates"]
         if not rates:
             return "No agent has results yet."
-        runs = (await self._asker.get("/page/incidents", window="all", limit=1))["agents"]
+        runs = (await self._asker.get("/incidents", limit=1))["agents"]
         return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
 
     @filtered("agent", "service", "environment", "metric")

@@ -38,13 +38,20 @@ def occurrences(row: Row) -> str:
     return f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
 
 
-def failure_line(row: Row) -> str:
-    """Returns one line on a group of failures."""
-    newest = next(iter(row["examples"]), None)
-    example = "" if newest is None else f"; newest in trace {newest['trace_id']}: {said(newest['reason'], 160)}"
-    tool = f", tool {said(row['tool'], 60)}" if row["tool"] else ""
-    about = f'agent "{said(row["agent"], 80)}"{tool}, group {row["id"]}'
-    return f"{row['severity']} {said(row['title'], 160)} ({occurrences(row)}, {about}){example}"
+def incident_line(row: Row) -> str:
+    """Returns one line on an incident: how grave, what, how often, since when, and what people say of it."""
+    names = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
+    what = said(" and ".join(name.replace("_", " ") for name in names), 120)
+    agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
+    times = f"{row['runs']} runs, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    triage = row["triage"]
+    note = "; ".join(
+        f"{name} {said(triage[key], 200)}" for name, key in (("by", "by"), ("note:", "note")) if triage[key]
+    )
+    newest = f"; newest in trace {row['trace_id']}" if row["trace_id"] else ""
+    state = f"{triage['state']}, {note}" if note else triage["state"]
+    about = f"{state}; {times}, agent {agents}, incident {row['id']}"
+    return f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}{newest}"
 
 
 def step_lines(row: Row) -> Iterator[str]:

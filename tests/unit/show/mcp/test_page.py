@@ -30,7 +30,7 @@ async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
 async def test_an_argument_that_a_tool_does_not_have_is_refused() -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         with pytest.raises(ToolError, match=r"hour\n.*not permitted"):
-            await server(Asker(client, "")).call_tool("failures", {"hour": 1})
+            await server(Asker(client, "")).call_tool("incidents", {"hour": 1})
 
 
 def test_the_snippets_are_json() -> None:

@@ -2,7 +2,7 @@
 
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
-const VIEW = ["window", "since", "until", "agent", "service", "metric", "q", "failed", "order", "each"];
+const VIEW = ["window", "since", "until", "agent", "service", "metric", "q", "failed", "order", "each", "state"];
 
 function windowName(query) {
   return isZoomed(query) ? "chosen time" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[1];

@@ -21,8 +21,8 @@ async function overview(query) {
 }
 
 function summary(found, first) {
-  const fresh = found.incidents.filter((each) => each.state === "new").length, rising = found.incidents.filter((each) => each.state === "rising").length;
-  return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} new`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
+  const fresh = found.incidents.filter((each) => each.trend === "begun").length, rising = found.incidents.filter((each) => each.trend === "rising").length;
+  return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} just begun`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
 // What components of the collector raised: results, readings or deliveries are missing for it.

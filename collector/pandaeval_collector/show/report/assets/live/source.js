@@ -93,8 +93,11 @@ function missingSpans() {
 
 // Ways to other programs, as ui.links has them.
 function beyond(trace) {
-  const held = { trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
-    start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) };
+  return away({ trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
+    start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) });
+}
+
+function away(held) {
   const links = Object.entries(whole.links).map(([name, template]) =>
     el("a", { href: template.replace(/\{(\w+)\}/g, (as, key) => (key in held ? encodeURIComponent(held[key]) : as)), target: "_blank", rel: "noreferrer noopener" }, `${name} ↗`));
   return links.length ? el("span", { class: "beyond" }, links) : null;
