@@ -225,6 +225,11 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         why = await agent("why_failed", trace_id=example[:12])  # 3. why, by the beginning of an id
         assert "results failed:" in why
         assert f"{seen}/trace/{example}" in why
+        assert "not judged; by rules" in await agent("verdict", trace_id=example)
+        other = next(row["trace_id"] for row in told.traces if row["trace_id"] != example)
+        both = await agent("compare", a=example, b=other)
+        assert f"{seen}/compare?a={example}&b={other}" in both
+        assert "trace " + other in both
         steps = await agent.data("trace_steps", trace_id=example)  # 4. what did it do, and where did it break?
         whole = told.get(f"/traces/{example}")
         assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])

@@ -176,6 +176,26 @@ def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
     assert page.count(".incident") == before
 
 
+def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/traces?agent=table_booking")
+    assert page.count(".ticks") == 0
+    boxes = "[...document.querySelectorAll('.tickable > input')]"
+    page.run(f"{boxes}.slice(0, 2).forEach((each) => each.click())")
+    page.click(".ticks a")
+    page.wait("document.querySelector('.pairs') !== null")
+    assert page.texts(".side h2 a")[0] in page.text(".pair")
+    assert page.count(".ticks") == 0, "the two are compared"
+    kinds = page.run("[...document.querySelectorAll('.pair')].map((each) => each.querySelectorAll('a.half').length)")
+    assert set(kinds) <= {1, 2}
+    assert page.count(".pair.first") == 1
+    assert page.count(".pair mark.diff") > 0
+    one = page.run("location.hash").split("a=")[1].split("&")[0]
+    page.visit(f"{collector.http}/#/compare?a={one}&b={one}")
+    assert page.text("h1") == "One question, two runs"
+    assert page.text(".top [role=status]").startswith("all ")
+    assert page.count(".pair:not(.alike)") == 0
+
+
 def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:
     said = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
     page.visit(f"{collector.http}/#/trace/{said['trace_id'].upper()}?span={said['span_ids'][0]}")

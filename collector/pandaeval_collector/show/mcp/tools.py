@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -135,6 +136,23 @@ class Tools:
         row = await self._trace(trace_id)
         rest = "trace_steps has its steps, export_case the trace itself."
         return await self._answer([*written.trace_lines(row)], f"/trace/{row['trace_id']}", rest)
+
+    async def verdict(self, trace_id: TraceId) -> str:
+        """Whether a run did its job: what a judge says of each thing that was asked for, and the first step that went
+        wrong; without a judge what rules found; and what people say of it."""
+        row = await self._trace(trace_id)
+        own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
+        if (session := row["session_id"]) is not None:
+            own = (await self._asker.get(f"/sessions/{quote(session, safe='')}"))["results"]
+            labels += (await self._asker.get("/annotations", session_id=session))["items"]
+        return await self._answer([*written.verdict_lines(row, own, labels)], f"/trace/{row['trace_id']}")
+
+    async def compare(self, a: TraceId, b: TraceId) -> str:
+        """How two traces differ, such as a run that went well and another of the same question that did not: results,
+        and their steps as a diff. compare_versions compares pass rates."""
+        first, second = await self._trace(a), await self._trace(b)
+        place = f"/compare?a={first['trace_id']}&b={second['trace_id']}"
+        return await self._answer([*written.compared_lines(first, second)], place, "trace_steps has all of one.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results

@@ -4,6 +4,7 @@ secrets."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from difflib import unified_diff
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, cause_of, failing
@@ -88,18 +89,62 @@ def _blame(result: Row, step: Row) -> str:
     return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
 
 
-def _step(number: int, span: Row, texts: Sequence[str]) -> str:
+def _step(number: int | None, span: Row, texts: Sequence[str]) -> str:
+    """Returns a step on one line; without a ``number`` as what it did alone, to be held against others."""
+
     def text(key: str, most: int) -> str:
         return "-" if span.get(key) is None else said(texts[span[key]], most)
 
+    took = "" if number is None else f", {span['us'] / 1e6:.2f} s"
     about = "".join(f" {name} {said(span[name], 60)}" for name in ("agent", "model", "tool") if span.get(name))
-    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}{about}, {span['us'] / 1e6:.2f} s"
+    head = (
+        span["kind"] if number is None else f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
+    )
+    line = f"{head}{about}{took}"
     if "args" in span:
         line += f": ({text('args', 160)}) → {text('result', 160)}"
     if span["kind"] == "llm" and span.get("out"):
         speaker, place = span["out"][-1]
         line += f" → {said(speaker, 80)}: {said(texts[place], 300)}" if texts[place] else ""
     return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
+
+
+def compared_lines(a: Row, b: Row) -> Iterator[str]:
+    """Yields how two traces differ: question, results, and their steps as a diff (``-`` in a alone, ``+`` in b)."""
+    yield from (f"{name}: {trace_line(row)}" for name, row in (("a", a), ("b", b)))
+    asked = [said(row["input"] or "not captured", 300) for row in (a, b)]
+    yield f"both were asked: {asked[0]}" if asked[0] == asked[1] else f"a was asked: {asked[0]}; b: {asked[1]}"
+    one, other = (
+        {(each["level"], each["metric"]): result_text(each, 120) for each in row["results"]} for row in (a, b)
+    )
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield f"- {'.'.join(key)}: a {one.get(key, 'has none')}; b {other.get(key, 'has none')}"
+    first, second = (
+        [_step(None, span, row["detail"]["texts"]) for span in row["detail"]["spans"]] if row["detail"] else []
+        for row in (a, b)
+    )
+    diff = [*unified_diff(first, second, "steps of a", "steps of b", n=1, lineterm="")]
+    yield from diff or ["their steps are alike"]
+
+
+def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:
+    """Yields what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
+    its session."""
+    judged = [each for each in (*own, *row["results"]) if each["metric"] == "correctness"]
+    if not judged:
+        yield f"not judged; by rules {len(failing(row['results']))} findings: {headline(row, 300)}"
+    for each in judged:
+        yield result_text(each, 400)
+        for thing in each["metadata"].get("things") or ():
+            shown = said(thing.get("shown_by") or "-", 40)
+            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} ({shown})"
+        if wrong := each["metadata"].get("first_wrong_step"):
+            yield f"- first wrong step: {said(wrong, 40)}"
+    for each in labels:
+        word = {True: "pass", False: "fail"}.get(each["passed"], each["score"])
+        person = f'a person ("{said(each["annotator"], 60)}")'
+        yield f"{person} says of {said(each['metric'], 80)}: {word} {said(each['comment'], 200)}".strip()
 
 
 def session_line(row: Row) -> str:

@@ -143,6 +143,6 @@ function alike(examples) {
 
 function exampleRow({ example, count }, { metric: key }) {
   const href = example.trace_id ? `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` : `#/session/${encodeURIComponent(example.session_id)}`;
-  return el("a", { class: "example", href }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, example.reason)),
-    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.at)));
+  return tickable(el("a", { class: "example", href }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, example.reason)),
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.at))), example.trace_id);
 }
