@@ -100,6 +100,45 @@ def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -
     assert page.run("document.getElementById('search').value") == "nobody said that"
 
 
+def test_lists_are_narrowed_down_by_verdict_label_attribute_duration_and_cost(
+    page: Page, collector: CollectorProcess
+) -> None:
+    page.visit(f"{collector.http}/#/traces")
+    every = page.count(".row.trace")
+    choose = "(([name, value]) => { const field = document.getElementById(`by-${name}`); field.value = value; "
+    choose += "field.dispatchEvent(new Event('change')); })"
+    page.run(f"{choose}(['failed', '0'])")
+    page.wait(f"document.querySelectorAll('.row.trace').length < {every}")
+    assert page.count(".row.trace.bad") == 0
+    page.visit(f"{collector.http}/#/traces?label=loop")
+    assert page.count(".row.trace") == page.count(".row.trace.bad") == 1
+    assert page.count(".more-filters[open]") == 1
+    page.run(f"{choose}(['min_seconds', '86400'])")
+    page.wait("document.querySelectorAll('.row.trace').length === 0")
+    page.visit(f"{collector.http}/#/traces?min_usd=1000")
+    assert page.count(".row.trace") == 0
+    page.visit(f"{collector.http}/#/traces?attribute=service.version=none")
+    assert page.count(".row.trace") == 0
+    page.visit(f"{collector.http}/#/traces?failed=none")
+    assert 0 < page.count(".row.trace") < every
+
+
+def test_a_view_is_kept_by_its_name_in_this_browser(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/traces?label=loop")
+    page.run("document.querySelector('.keeping summary').click()")
+    page.run("document.querySelector('.keeping input').focus()")
+    page.press(*"Loops", "Enter")
+    page.wait("document.querySelector('.views-kept .pill[aria-current]') !== null")
+    page.visit(f"{collector.http}/#/sessions")
+    page.click(".views-kept .pill a")
+    page.wait("document.querySelector('h1').innerText === 'Traces'")
+    assert page.run("location.hash") == "#/traces?label=loop"
+    page.click(".views-kept .pill button")
+    assert page.count(".views-kept .pill") == 0
+    page.visit(f"{collector.http}/#/sessions")
+    assert page.count(".views-kept .pill") == 0
+
+
 def test_what_could_not_be_scored_is_no_success(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/?agent=mute")
     assert page.text("h1") == "Nothing could be scored in the last 24 hours"

@@ -69,6 +69,7 @@ _TYPES: Mapping[str, Any] = {
     "status": Literal[*STATUSES] | None,
     "outcome": Literal[*OUTCOMES] | None,
     "pairs": _Pairs,
+    "number": Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
 }
 
 

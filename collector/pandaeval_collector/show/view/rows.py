@@ -84,9 +84,11 @@ class TraceRow(BaseModel):
 
 class SessionRow(BaseModel):
     """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
-    worst in it; ``results``: the session's own, with ``final`` false while it is open."""
+    worst in it; ``results``: the session's own, with ``final`` false while it is open; ``question``: what was asked
+    first."""
 
     session_id: str | None
+    question: str | None
     traces: int
     failed_traces: int
     first_at: Milliseconds
@@ -100,6 +102,7 @@ class SessionRow(BaseModel):
         """Returns a stored session in this form. ``more``: further fields."""
         return cls(
             session_id=row.id,
+            question=row.question,
             traces=row.traces,
             failed_traces=row.failed_traces,
             first_at=row.first_ms,

@@ -57,7 +57,7 @@ function unitRow(unit, query) {
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
   const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
-  const title = (asked || first).in;
+  const title = (unit.session && unit.session.asked) || (asked || first).in;
   const { us, tokens, usd, at } = takenBy(unit);
   return tickable(el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },

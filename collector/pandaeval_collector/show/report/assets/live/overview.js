@@ -61,12 +61,12 @@ function findings(body, query) {
 function headline(body, query, matching) {
   const name = windowName(query);
   const when = name && ` in the ${name}`;
-  const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
+  const filtered = CHOSEN.some((each) => query.get(each));
   const what = filtered ? "matching run" : "run";
   if (!body.index.order.length) return `No ${what}s${when}`;
   if (isBlind(body)) return `Nothing could be scored${when}`;
   if (matching) return `${matching}${when}`;
-  if (query.get("failed")) return `${many(body.traces, "matching run")}${when}`;
+  if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
   const { right, all, what: unit } = judged(query);
   if (all) return [percent(right / all), " handled correctly ", el("small", {}, `of ${many(all, unit)} judged since the store began`)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];
