@@ -377,6 +377,11 @@ def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorPro
     ]
     after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
     assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
+    page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
+    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('kept: this failure is wrong')")
+    page.click(".finding .judgement button")
+    page.wait("document.querySelector('.finding .judgement').innerText.includes('✗ wrong')")
+    assert httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"] == []
 
 
 def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, collector: CollectorProcess) -> None:

@@ -44,6 +44,11 @@ class People(StoreTable):
         """See :func:`put`."""
         return self._writer.submit(lambda connection: put(connection, labels, now, door))
 
+    def remove(self, unit: str, metric: str, annotator: str) -> Future[int]:
+        """Takes a verdict back that a person entered. The future holds how many there were: 0 or 1."""
+        query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
+        return self._writer.execute(query, unit, metric, annotator)
+
     def is_known(self, label: HumanLabel) -> bool:
         """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
         return is_decided(self._reader(), label)

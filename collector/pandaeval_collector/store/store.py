@@ -344,6 +344,7 @@ READER_WRITES = frozenset(
         *_CALLS,
         "people.keep_draws",
         "people.put",
+        "people.remove",
         *(f"runs.{name}" for name in ("add", "begin", "cancel", "create", "end", "plan", "retry")),
         *(f"schedules.{name}" for name in ("add", "fire", "pause", "remove")),
         "triage.mark",

@@ -27,18 +27,23 @@ SessionId = Annotated[str | None, Query(max_length=2000, description="About this
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
 
 
-class NewAnnotation(BaseModel):
-    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
-    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+class GivenAnnotation(BaseModel):
+    """Which verdict of a person is meant: on a trace or a session, under one metric."""
 
     model_config = ConfigDict(extra="forbid")
 
     trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
     session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
     metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+
+
+class NewAnnotation(GivenAnnotation):
+    """A person's verdict: whether it passes (``passed``), how good it is (``score``), or both. A later one of the same
+    annotator takes the place of the earlier."""
+
     passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
     score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
-    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
 
 
@@ -140,14 +145,27 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
+    @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Take a verdict back")
+    async def undo(said: GivenAnnotation) -> None:
+        unit, metric = _unit(said, names)
+        if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
+            raise ProblemError(404, "nobody of this name said anything of it")
+
+
+def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:
+    try:
+        return about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
+    except LabelError as error:
+        raise ProblemError(422, str(error)) from error
+
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
     if said.passed is None and said.score is None:
         raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
+    unit, metric = _unit(said, names)
     try:
         if said.passed is not None:
             verdict(said.score, "pass" if said.passed else "fail")
-        unit, metric = about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
     return HumanLabel(
