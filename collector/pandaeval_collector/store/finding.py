@@ -86,16 +86,6 @@ class AgentBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """How many runs are of an agent, a version or a model (``kind``), and the numbers of some that failed."""
-
-    kind: Literal["agent", "version", "model"]
-    name: str
-    runs: int
-    failed: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """Rows of a list; ``next``: where the next page begins, ``None`` after the last."""
 
@@ -329,9 +319,9 @@ class Finder:
         with self._reads.snapshot() as reader:
             return triages(reader)
 
-    def shares(self, wanted: Wanted, nos: Collection[int]) -> list[Share]:
-        """Counts the wanted runs by agent, version and model, those first of which most of the runs ``nos`` are; what
-        none of those is of is left out."""
+    def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
+        """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
+        most of those first; what none of them is of is left out."""
         where, values = conditions(wanted)
         runs = f"FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}"
         counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"
@@ -341,8 +331,8 @@ class Finder:
                 SELECT p.pair, a.no FROM attribute_pairs AS p JOIN listed_attributes AS a ON a.pair = p.id
                 WHERE p.pair BETWEEN '{key}=' AND '{key}>' AND a.no IN (SELECT no {runs})) GROUP BY pair""")  # noqa: S608
         rows = self._read(" UNION ALL ".join(asked), *[numbers.json_list(nos), *values] * len(asked))
-        found = [Share(kind, name, count, orjson.loads(failed)) for kind, name, count, failed in rows]
-        return sorted((share for share in found if share.failed), key=lambda share: -len(share.failed))
+        found = [(kind, name, count, orjson.loads(failed)) for kind, name, count, failed in rows]
+        return sorted((share for share in found if share[3]), key=lambda share: -len(share[3]))
 
     def names(self) -> dict[str, list[str]]:
         """Agents, services and environments that there are, to choose from: at most 200 of each. Those of a large store

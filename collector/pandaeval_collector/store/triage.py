@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
 from pandaeval_collector.store.table import StoreTable
@@ -13,6 +13,8 @@ from pandaeval_collector.store.table import StoreTable
 State = Literal["new", "known", "resolved", "muted"]
 STATES: tuple[State, ...] = ("new", "known", "resolved", "muted")
 """From what asks for most attention to what asks for least."""
+Standing = Literal["open", "new", "known", "resolved", "muted", "all"]
+"""Which incidents are asked for; ``open``: new or known."""
 SETTLED = frozenset({"resolved", "muted"})
 """States that ask for no attention."""
 _MOST = 10_000
@@ -21,17 +23,18 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What a person said of an incident. ``at``: when, Unix seconds; 0.0 where nobody said anything."""
+    """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
+    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything."""
 
     state: State = "new"
     note: str = ""
-    person: str = ""
-    at: float = 0.0
+    by: str = ""
+    at: int | None = None
 
-    def now(self, last_at: float) -> State:
-        """Returns the state of an incident that was last met at ``last_at`` (Unix seconds): one that comes back after
+    def now(self, last_at: int) -> Triage:
+        """Returns it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
         it was resolved is new again."""
-        return "new" if self.state == "resolved" and last_at > self.at else self.state
+        return replace(self, state="new") if self.state == "resolved" and last_at > (self.at or 0) else self
 
 
 class TriageTable(StoreTable):
@@ -41,9 +44,9 @@ class TriageTable(StoreTable):
         """Gives these incidents a state, ``new`` included: the note stays then, too."""
 
         def work(connection: sqlite3.Connection) -> None:
-            given = triage.state, triage.note, triage.person, triage.at
             connection.executemany(
-                "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)", [(id_, *given) for id_ in ids]
+                "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
+                [(id_, *astuple(triage)) for id_ in ids],
             )
             connection.execute(
                 "DELETE FROM incident_states WHERE id IN "

@@ -176,11 +176,6 @@ class Names:
             raise ProblemError(422, f"metric: {name}: {self._metrics.unknown(name)}")
         return found[0]
 
-    def agent(self, name: str | None) -> None:
-        """Raises :class:`ProblemError` if no agent has this name."""
-        if name is not None:
-            self._check("agent", name)
-
     def trace(self, text: str) -> bytes:
         """Returns the trace id that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""
         written = text.strip().lower()

@@ -6,13 +6,12 @@ import asyncio
 import sqlite3
 import time
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.show.api.filters import Filters, Limit, Names, Window, within
-from pandaeval_collector.show.api.lists import LeastSeverity
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -24,21 +23,18 @@ from pandaeval_collector.show.report.incidents import (
     IncidentRow,
     PageAgent,
     TimeSpan,
-    TriageShape,
     by_agent,
     incidents,
     over_time,
 )
-from pandaeval_collector.show.view.rows import Milliseconds
+from pandaeval_collector.show.view.rows import Milliseconds, Severity
 from pandaeval_collector.store.failures import at_least
 from pandaeval_collector.store.finding import AgentBucket, Finder
 from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
+from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
-Standing = Annotated[
-    Literal["open", "new", "known", "resolved", "muted", "all"],
-    Query(description="What people say of it; open: new or known."),
-]
+AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
+LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
 Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
 _MOST_EXAMPLES, _MOST_PARTS = 50, 30
 
@@ -103,7 +99,7 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
     def listed(
         wanted: Filters,
         window: Window = "all",
-        state: Standing = "all",
+        state: AskedState = "all",
         severity: LeastSeverity = None,
         measured: Measured = False,
         limit: Limit = 50,
@@ -149,20 +145,23 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
             step=span.step,
             all=over_time(here.runs)[0],
             failed=span.bars(found.at.values()),
-            parts=[IncidentPart.of(each, span, found.at) for each in find.shares(here.wanted, found.at)[:_MOST_PARTS]],
+            parts=[
+                IncidentPart(
+                    kind=kind, name=name, runs=runs, failed=len(nos), spark=span.spark(found.at[no] for no in nos)
+                )
+                for kind, name, runs, nos in find.shares(here.wanted, found.at)[:_MOST_PARTS]
+            ],
             examples=[IncidentExample.of(rows.get(no), found.at[no], bodies.get(found.seqs[no], {})) for no in newest],
         )
 
     if (store := work.store) is None:
         return
 
-    @app.post(
-        "/incidents/state", response_model=TriageShape, responses=WRITES, summary="What somebody says of an incident"
-    )
-    async def mark(said: NewTriage) -> TriageShape:
-        given = Triage(said.state, said.note.strip(), said.by.strip(), time.time())
+    @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="What somebody says of an incident")
+    async def mark(said: NewTriage) -> Triage:
+        given = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
         try:
             await asyncio.wrap_future(store.triage.mark(said.ids, given))
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the state could not be kept; try again in a moment") from error
-        return TriageShape.of(given)
+        return given

@@ -18,6 +18,7 @@ from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, rate_lines
 from pandaeval_collector.show.view.texts import about, moment, said
+from pandaeval_collector.store.triage import Standing
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _LOOKED_THROUGH = 200
@@ -38,10 +39,7 @@ TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of whi
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
-State = Annotated[
-    Literal["open", "new", "known", "resolved", "muted", "all"],
-    Field(description="What people say of it; open: new or known."),
-]
+State = Annotated[Standing, Field(description="What people say of it; open: new or known.")]
 _FILTERS: dict[str, Any] = {
     "hours": Hours,
     "agent": Agent,
@@ -208,9 +206,15 @@ class Tools:
     ) -> str:
         """Runs and failures over time, in 12 steps, oldest first: when did it begin, does it get better?"""
         success = None if filters["metric"] is None or failed is None else not failed
-        asked = {**filters, "since": _since(hours), "success": success, "step": max(hours / 12, 1 / 60)}
-        history = await self._asker.get("/history", **asked)
-        lines = [f"{moment(each['at'])}: {each['failed']} of {each['runs']} runs failed" for each in history["items"]]
+        found = await self._asker.get("/incidents", **filters, since=_since(hours), success=success, limit=1)
+        size = len(found["runs"]) // 12
+        steps = [
+            (at, (sum(found[name][at : at + size]) for name in ("failed", "runs"))) for at in range(0, 12 * size, size)
+        ]
+        lines = [
+            f"{moment(found['since'] + at * found['step'])}: {failures} of {runs} runs failed"
+            for at, (failures, runs) in steps
+        ]
         return await self._answer(lines, "/", "Ask for fewer hours.")
 
     async def compare_versions(self, a: PassRateGroup, b: PassRateGroup, metric: Metric = None) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import BaseModel
 
@@ -15,7 +15,7 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.view.rows import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
-from pandaeval_collector.store.finding import AgentBucket, FailedResult, Share
+from pandaeval_collector.store.finding import AgentBucket, FailedResult
 from pandaeval_collector.store.listed_pages import Listed
 from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
@@ -106,9 +106,8 @@ class Incident:
 
     def triage(self, given: Mapping[str, Triage]) -> Triage:
         """Returns what people say of it, by what they said of each id: of several the one that asks for most."""
-        last = max(self.at.values()) / 1000
-        held = [given.get(id_, Triage()) for id_ in self.ids]
-        return min((replace(each, state=each.now(last)) for each in held), key=lambda each: STATES.index(each.state))
+        held = [given.get(id_, Triage()).now(max(self.at.values())) for id_ in self.ids]
+        return min(held, key=lambda each: STATES.index(each.state))
 
     def trend(self, span: TimeSpan) -> str:
         """Returns ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
@@ -159,21 +158,6 @@ def _by_steps(found: Iterable[Incident]) -> list[Incident]:
     return kept
 
 
-class TriageShape(BaseModel):
-    """What people say of an incident: `new` (nothing, or it came back after it was resolved), `known`, `resolved` or
-    `muted`. ``at``: when somebody last said so, null for never."""
-
-    state: State
-    note: str
-    by: str
-    at: Milliseconds | None
-
-    @classmethod
-    def of(cls, given: Triage) -> Self:
-        """Returns what is stored in this form."""
-        return cls(state=given.state, note=given.note, by=given.person, at=int(given.at * 1000) or None)
-
-
 class IncidentRow(BaseModel):
     """What failed for one cause within a window. ``ids``: what it is called when its state is given; ``also``: metric
     and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
@@ -185,7 +169,7 @@ class IncidentRow(BaseModel):
     label: str
     also: list[tuple[str, str]]
     severity: str
-    triage: TriageShape
+    triage: Triage
     trend: str
     runs: int
     first_at: Milliseconds
@@ -209,7 +193,7 @@ class IncidentRow(BaseModel):
             label=excerpt(incident.label, 60) or "",
             also=[(metric, excerpt(label, 60) or "") for metric, label in incident.also],
             severity=incident.severity,
-            triage=TriageShape.of(triage),
+            triage=triage,
             trend=trend,
             runs=len(incident.at),
             first_at=min(incident.first_ever, *incident.at.values()),
@@ -227,17 +211,11 @@ class IncidentPart(BaseModel):
     """The runs of an agent, a version or a model within the window, how many of them are of the incident, and those
     over time."""
 
-    kind: Literal["agent", "version", "model"]
+    kind: str
     name: str
     runs: int
     failed: int
     spark: list[int]
-
-    @classmethod
-    def of(cls, share: Share, span: TimeSpan, at: Mapping[int, int]) -> Self:
-        """Returns a share of the runs in this form. ``at``: when each of the incident's runs began."""
-        spark = span.spark(at[no] for no in share.failed)
-        return cls(kind=share.kind, name=share.name, runs=share.runs, failed=len(share.failed), spark=spark)
 
 
 class IncidentExample(BaseModel):

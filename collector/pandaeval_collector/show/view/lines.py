@@ -34,11 +34,6 @@ def _cause(row: Row) -> Hashable:
     return alike if row["failed"] else row["session_id"] or id(row)
 
 
-def occurrences(row: Row) -> str:
-    """Returns how often a group of failures was met, and when."""
-    return f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
-
-
 def incident_line(row: Row) -> str:
     """Returns one line on an incident: how grave, what, how often, since when, and what people say of it."""
     names = dict.fromkeys([row["label"], *(label for _, label in row["also"])])

@@ -95,9 +95,9 @@ def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gr
     [
         ({}, "new"),
         ({"one": Triage("known")}, "known"),
-        ({"one": Triage("resolved", at=0.2)}, "resolved"),
-        ({"one": Triage("resolved", at=0.1)}, "new"),
-        ({"one": Triage("muted", at=0.1)}, "muted"),
+        ({"one": Triage("resolved", at=200)}, "resolved"),
+        ({"one": Triage("resolved", at=100)}, "new"),
+        ({"one": Triage("muted", at=100)}, "muted"),
     ],
 )
 def test_what_comes_back_after_it_was_resolved_is_new_again(given: dict[str, Triage], state: str) -> None:
