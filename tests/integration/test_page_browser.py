@@ -162,23 +162,23 @@ def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector
 
 
 def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page, collector: CollectorProcess) -> None:
-    groups = httpx.get(f"{collector.http}/api/v1/failures").json()["items"]
+    groups = httpx.get(f"{collector.http}/api/v1/incidents").json()["incidents"]
     page.visit(f"{collector.http}/")
     assert page.count(".incident") > 1
     loop = next(each for each in groups if each["metric"] == "trace.tool_loop")
     page.go("#/failures")
     [row] = [each for each in page.texts(".incident") if each.startswith("high\nLoop")]
-    assert f"\n{loop['occurrences']}\nrun" in row
+    assert f"\n{loop['runs']}\nrun" in row
     assert "min ago" in row
-    page.visit(f"{collector.http}{loop['page']}")
+    page.visit(f"{collector.http}/#/failures?group={loop['ids'][0]}")
     assert page.text("h1") == "Loop + Repeated tool call"
     assert page.count(".over-time") == 1
-    assert page.texts(".part .name")[0] == loop["agent"]
+    assert page.texts(".part .name")[0] == loop["agents"][0]
     assert page.texts(".example .q")[0]
     assert page.run("document.querySelector('.about .beyond a').href").startswith("http://localhost:16686/trace/")
     page.click(".example")
     page.wait("document.querySelector('.fall') !== null")
-    assert loop["examples"][0]["trace_id"] in page.run("location.hash")
+    assert loop["trace_id"] in page.run("location.hash")
     assert page.count(".line.pointed") > 0
     page.visit(f"{collector.http}/#/failures?group=none")
     assert "not kept any more" in page.text()

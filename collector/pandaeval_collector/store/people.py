@@ -53,10 +53,6 @@ class People(StoreTable):
         """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
         return is_decided(self._reader(), label)
 
-    def keep_draws(self, draws: Sequence[DrawnRow], now: float) -> Future[None]:
-        """See :func:`keep_draws`."""
-        return self._writer.submit(lambda connection: keep_draws(connection, draws, now))
-
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])

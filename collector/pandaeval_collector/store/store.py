@@ -342,7 +342,6 @@ JUDGE_WRITES = frozenset(
 READER_WRITES = frozenset(
     {
         *_CALLS,
-        "people.keep_draws",
         "people.put",
         "people.remove",
         *(f"runs.{name}" for name in ("add", "begin", "cancel", "create", "end", "plan", "retry")),

@@ -2,61 +2,37 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._config import StoreFolder, folder_of
-from pandaeval_collector.show.api.filters import Names
-from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.store.chunks import CHUNK, chunk_content, contents
-from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.cli._config import StoreFolder, folder_of, opened_folder
+from pandaeval_collector.store.chunks import stored_traces
 
 
 def spans(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits, or the first few.")],
     output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
     store: StoreFolder = None,
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
+    if len(trace) < 4 or set(trace.lower()) - set("0123456789abcdef"):
+        raise UserError(f"{trace}: the id of a trace has 32 hex digits, of which the first few are enough")
     folder = folder_of(config, store)
-    try:
-        with closing(Finder(folder)) as finder:
-            trace_id = Names(finder, ()).trace(trace)
-        found = stored_spans(folder, trace_id)
-    except ProblemError as error:
-        raise UserError(f"{trace}: {error.detail}; `pandaeval traces` lists what {folder} holds") from error
-    except (FileNotFoundError, sqlite3.OperationalError) as error:
-        raise UserError(f"there is no store to be read in {folder} (store.path or PANDAEVAL_DATA): {error}") from error
+    with opened_folder(folder, read_only=True) as connection:
+        found = [*stored_traces(connection, trace)]
+    if len({each.trace_id for each in found}) > 1:
+        raise UserError(f"{trace} is the beginning of several ids: write more of it")
     if not found:
         raise UserError(
             f"no spans of {trace} in {folder}: those of an agent's trace are kept for store.retention, as far as "
             "store.keep_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
         )
-    written = b"".join(len(data).to_bytes(4, "big") + data for data in found)
-    if output is None:
-        sys.stdout.buffer.write(written)
-    else:
-        output.write_bytes(written)
-
-
-def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
-    """Returns the requests that the data directory ``path`` holds of a trace, decided or not, oldest first; also while
-    a collector has it open. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
-    file = path / FILE_NAME
-    if not file.is_file():
-        raise FileNotFoundError(str(file))
-    reader = connect(file, "off", read_only=True)
-    try:
-        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
-        kept = [] if rows else contents(reader, trace_id)
-    finally:
-        reader.close()
-    return [*map(chunk_content, rows)] or [data for _, data in kept]
+    if found[-1].damage:
+        raise UserError(f"the spans of {trace} are damaged: {found[-1].damage}")
+    written = b"".join(len(data).to_bytes(4, "big") + data for _, data in found[-1].parts)
+    sys.stdout.buffer.write(written) if output is None else output.write_bytes(written)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import Chunk, Store, StoreReader
-from pandaeval_collector.store.chunks import DamagedChunkError
-from pandaeval_lab.cli.spans import stored_spans
+from pandaeval_collector.store.chunks import DamagedChunkError, stored_traces
 from support.database import open_database
 
 T1, T2 = b"1" * 16, b"2" * 16
@@ -77,10 +76,12 @@ def test_a_changed_row_is_named_by_all_who_read_it(
 def test_whoever_reads_the_file_for_a_trace_is_told(store: Store) -> None:
     append(store, SMALL)
     append(store, SMALL)
-    assert stored_spans(store.path, T1) == [SMALL, SMALL]
+    [whole] = stored_traces(store.reads.connection(), T1.hex()[:8])
+    assert whole.parts == [(False, SMALL), (False, SMALL)]
     change(store, DAMAGE["a bit"])
-    with pytest.raises(DamagedChunkError):
-        stored_spans(store.path, T1)
+    [damaged] = stored_traces(store.reads.connection(), T1.hex())
+    assert damaged.damage
+    assert [*stored_traces(store.reads.connection(), T2.hex())] == []
 
 
 def test_any_bit_of_a_chunk_counts(store: Store) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
 
 from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, chunks
-from pandaeval_collector.store.chunks import packed_contents
+from pandaeval_collector.store.chunks import packed_contents, stored_traces
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_lab.cli import spans
-from pandaeval_lab.cli.spans import stored_spans
 from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 7 * 86_400.0
@@ -206,27 +202,10 @@ class TestFile:
         keep(store, wanted={trace_id(2)})
         decide(store, 4)
         assert readable(store) == [2], "the second that was decided"
-        assert stored_spans(store.path, trace_id(1)) == [large, b"late"]
-        assert stored_spans(store.path, trace_id(2)) == [b"two", large]
-        assert stored_spans(store.path, trace_id(3)) == [b"three", large]
-        assert stored_spans(store.path, trace_id(9)) == []
-
-    def test_who_reads_the_spans_of_a_trace_writes_nothing(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        writes_nothing = []
-
-        def opened(*arguments: Any, **options: Any) -> sqlite3.Connection:
-            connection = connect(*arguments, **options)
-            writes_nothing.append(connection.execute("PRAGMA query_only").fetchone()[0])
-            return connection
-
-        monkeypatch.setattr(spans, "connect", opened)
-        appended(store, 1, [(False, b"spans")])
-        assert stored_spans(store.path, trace_id(1)) == [b"spans"]
-        assert writes_nothing == [1]
-
-    def test_a_directory_without_a_store_is_an_error(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match="nowhere"):
-            stored_spans(tmp_path / "nowhere", trace_id(1))
+        for number, parts in ((1, [large, b"late"]), (2, [b"two", large]), (3, [b"three", large])):
+            [found] = stored_traces(store.reads.connection(), trace_id(number).hex())
+            assert [data for _, data in found.parts] == parts
+        assert [*stored_traces(store.reads.connection(), trace_id(9).hex())] == []
 
     def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
         """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""

@@ -10,9 +10,8 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.queue import Queue, about, drawn_next, metric_to_label
+from pandaeval_collector.labels.queue import about
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
@@ -53,42 +52,12 @@ class Annotation(NewAnnotation):
     at: Milliseconds
 
 
-class DrawBody(BaseModel):
-    """Which judged runs a person could label next."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
-    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
-    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
-
-
-class ToLabel(BaseModel):
-    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
-    that nobody follows it."""
-
-    trace_id: str | None
-    session_id: str | None
-    agent: str
-    probability: float
-
-
-class Drawn(BaseModel):
-    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
-    ``labelled``: those with one."""
-
-    metric: str
-    items: list[ToLabel]
-    waiting: int
-    labelled: int
-
-
 class Annotations(ItemPage[Annotation]):
     """A page of verdicts, newest first."""
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
+    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)
@@ -105,30 +74,6 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
 
     if (store := work.store) is None:
         return
-
-    @app.post("/labels/next", response_model=Drawn, responses=WRITES, summary="Judged runs for people to label next")
-    async def draw_next(asked: DrawBody) -> Drawn:
-        def read() -> tuple[str, Queue]:
-            connection = store.reads.connection()
-            key = metric_to_label(connection, asked.metric, names, "metric")
-            return key, drawn_next(connection, key, asked.agent, asked.n)
-
-        try:
-            key, queue = await reads.run(read)
-        except UserError as error:
-            raise ProblemError(422, str(error)) from error
-        await asyncio.wrap_future(store.people.keep_draws(queue.chances, time.time()))
-        of_traces = key.startswith("trace.")
-        items = [
-            ToLabel(
-                trace_id=each.run.unit if of_traces else None,
-                session_id=(each.run.session or None) if of_traces else each.run.unit,
-                agent=each.run.agent,
-                probability=each.probability,
-            )
-            for each in queue.drawn
-        ]
-        return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
 
     @app.post(
         "/annotations",

@@ -16,14 +16,13 @@ from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of,
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, rate_lines
-from pandaeval_collector.show.view.texts import about, moment, said
+from pandaeval_collector.show.view.rates import agent_lines, compared, rate_lines
+from pandaeval_collector.show.view.texts import about, moment
 from pandaeval_collector.store.triage import Standing
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _LOOKED_THROUGH = 200
 """Sessions that are read at most, for those that failed alike to stand together."""
-_PAGE, _PAGES = 500, 20
 
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
 Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
@@ -65,9 +64,9 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
     return in_place_of("filters", {name: (_FILTERS[name], None) for name in names}, asked)
 
 
-class PassRateGroup(BaseModel):
-    """Results that belong together: of a time, a service, an environment, an agent or a version of the metric. What is
-    null excludes nothing."""
+class RunGroup(BaseModel):
+    """Runs that belong together: of a time, a service, an environment, an agent or an attribute such as
+    service.version=1.4. What is null excludes nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,7 +76,6 @@ class PassRateGroup(BaseModel):
     environment: Environment = None
     agent: Agent = None
     attribute: Attribute = None
-    metric_version: Annotated[str | None, Field(description="Version of the metric, not of the agent.")] = None
 
 
 class Tools:
@@ -217,30 +215,10 @@ class Tools:
         ]
         return await self._answer(lines, "/", "Ask for fewer hours.")
 
-    async def compare_versions(self, a: PassRateGroup, b: PassRateGroup, metric: Metric = None) -> str:
-        """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
-        by service or environment), or two versions of a metric. With 95 % intervals of the difference."""
-        first, second = await self._tally(a, metric), await self._tally(b, metric)
-        lines = [*compared(first, second)]
-        if not lines:
-            return "Neither group has results."
-        cut = first.truncated or second.truncated
-        note = f"Only the newest {_PAGE * _PAGES:,} results of a group were counted." if cut else ""
-        return await self._answer(lines, "/", "Ask by metric.", note)
-
-    async def labels_next(
-        self,
-        metric: Annotated[str | None, Field(description="The judged metric; null where there is one alone.")] = None,
-        agent: Agent = None,
-        limit: Limit = 10,
-    ) -> str:
-        """Judged runs that a person should label next: half at random, half near the judge's threshold. The judge's
-        verdict is not told. Their labels go in by `pandaeval labels import`, the page or the API."""
-        drawn = await self._asker.post("/labels/next", {"metric": metric or "", "agent": agent or "", "n": limit})
-        if not drawn["items"]:
-            return "Nothing to label: no judged run without a label fits."
-        head = f"For {said(drawn['metric'], 80)}; {drawn['waiting']} wait, {drawn['labelled']} are labelled."
-        return await self._answer([head, *map(written.label_line, drawn["items"])], "/")
+    async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:
+        """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
+        before and after a change. With the 95 % interval of the difference."""
+        return await self._answer([compared(await self._failed(a, metric), await self._failed(b, metric))], "/")
 
     @filtered(*_FILTERS)
     async def start_run(
@@ -283,17 +261,17 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> GroupCounts:
-        asked = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = GroupCounts(), set[tuple[str, str]](), None
-        for _ in range(_PAGES):
-            page = await self._asker.get("/results", **asked, cursor=cursor)
-            tally.add(page["items"], group.metric_version, seen)
-            cursor = page["next"]
-            if cursor is None:
-                return tally
-        tally.truncated = True
-        return tally
+    async def _failed(self, group: RunGroup, metric: str | None) -> tuple[int, int]:
+        """Returns how many runs of a group failed, and of how many: of all, or of those with a score of the metric."""
+        asked = {**group.model_dump(mode="json"), "limit": 1}
+        if metric is None:
+            found = await self._asker.get("/incidents", **asked)
+            return sum(found["failed"]), sum(found["runs"])
+        failed, passed = [
+            sum((await self._asker.get("/incidents", **asked, metric=metric, success=success))["runs"])
+            for success in (False, True)
+        ]
+        return failed, failed + passed
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
         """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for

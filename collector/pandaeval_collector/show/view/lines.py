@@ -145,7 +145,8 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
 def session_line(row: Row) -> str:
     """Returns one line on a session: its traces, the worst of them, and its own results that failed."""
     worst = row["worst"]
-    head = f"{_session(row)} ({row['traces']} traces, {row['failed_traces']} failed)"
+    name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
+    head = f"{name} ({row['traces']} traces, {row['failed_traces']} failed)"
     own = [result_text(each, 160) for each in failing(row["results"])[:2]]
     return "; ".join([head, *([] if worst is None else [f"worst {trace_line(worst)}"]), *own])
 
@@ -229,13 +230,3 @@ def run_lines(run: Row, both: Row | None) -> list[str]:
             mean = estimate(apart["mean"], apart["low"], apart["high"], "+.4f")
             lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {apart['n']}")
     return lines
-
-
-def label_line(row: Row) -> str:
-    """Returns a line on a trace or session that a person should label."""
-    trace = "" if row["trace_id"] is None else f"trace {row['trace_id']}, "
-    return f'{trace}{_session(row)}, agent "{said(row["agent"], 80)}"'
-
-
-def _session(row: Row) -> str:
-    return f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"

@@ -50,7 +50,6 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
         "POST /annotations",
         "POST /annotations/undo",
         "POST /incidents/state",
-        "POST /labels/next",
     ]
 
 
