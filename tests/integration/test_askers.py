@@ -118,8 +118,7 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     first = told.sessions[0]
     assert first["worst"]["trace_id"] in shown[0]
     assert f"({first['traces']} traces, {first['failed_traces']} failed)" in shown[0]
-    alike = sum(int(found[1]) for line in shown if (found := re.search(r"; (\d+) more failed for this cause", line)))
-    assert len(shown) + alike == len(told.sessions), "each session is in one line"
+    assert len(shown) == min(50, len(told.sessions)), "each session is in one line"
     name = told.traces[0]["agent"]
     mine = await agent.data("worst_sessions", agent=name, limit=50)
     assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}

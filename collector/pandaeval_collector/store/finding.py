@@ -198,8 +198,7 @@ class Finder:
         """Returns the row of a trace; ``None`` where it is not listed."""
         with self._reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-            rows = reader.execute(f"SELECT {COLUMNS} FROM listed WHERE no = ?", (no,)).fetchall()  # noqa: S608
-            return listed_of(reader, rows)[0] if rows else None
+        return None if no is None else self.listed([no]).get(no)
 
     def listed(self, nos: Collection[int]) -> dict[int, Listed]:
         """Returns rows of traces by their numbers."""
@@ -261,9 +260,9 @@ class Finder:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
-    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
-        """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id. Left
-        out is a formula over a session: it sums up what failed in the session's runs."""
+    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
+        """Returns what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
+        what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
         where, values = conditions(wanted)
         failed = f"""SELECT no FROM listed AS l WHERE {" AND ".join([*where, f"badness < {NOT_FAILED:g}"])}
                      ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
@@ -271,12 +270,12 @@ class Finder:
             # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
             (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), values).fetchone()
             (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), values).fetchone()
-            known = {row.id: row for row in groups(reader)}
+            known, given = {row.id: row for row in groups(reader)}, triages(reader)
         rows = (
             FailedResult(no, at, agent or "", metric, seq, *(text or "" for text in texts))
             for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
         )
-        return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known
+        return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
@@ -313,11 +312,6 @@ class Finder:
         """Returns the groups of failures, the one with the newest failure first."""
         with self._reads.snapshot() as reader:
             return groups(reader)
-
-    def triages(self) -> Mapping[str, Triage]:
-        """Returns what was said last of each incident, by its id."""
-        with self._reads.snapshot() as reader:
-            return triages(reader)
 
     def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
         """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),

@@ -113,7 +113,7 @@ def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
     contents = store.reads.chunks([append(store, draw.randbytes(draw.choice([40, 900, 3000]))) for _ in range(40)])
     store.close()
     whole, named = (tmp_path / "data" / "pandaeval.db").read_bytes(), 0
-    for _ in range(40):
+    for _ in range(120):
         flipped = bytearray(whole)
         flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         (tmp_path / "pandaeval.db").write_bytes(flipped)

@@ -237,7 +237,7 @@ def test_results_are_read_by_their_numbers(finder: Finder) -> None:
 
 
 def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
-    failed, groups = finder.failing(Wanted(since_ms=_DAY))
+    failed, groups, _ = finder.failing(Wanted(since_ms=_DAY))
     expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
     assert [(each.at, each.agent) for each in failed] == expected
     assert {each.metric for each in failed} == {"trace.coherence"}

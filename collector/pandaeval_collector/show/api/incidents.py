@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import FastAPI, Query
@@ -29,7 +28,7 @@ from pandaeval_collector.show.report.incidents import (
 )
 from pandaeval_collector.show.view.rows import Milliseconds, Severity
 from pandaeval_collector.store.failures import at_least
-from pandaeval_collector.store.finding import AgentBucket, Finder
+from pandaeval_collector.store.finding import AgentBucket
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
@@ -66,34 +65,24 @@ class NewTriage(BaseModel):
     by: Annotated[str, Field(max_length=200, description="Who says it.")] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """What failed in a window. ``begun``: the part of the window in which there are runs; ``found``: each incident with
-    what people say of it, the most urgent first."""
-
-    wanted: Wanted
-    span: TimeSpan
-    begun: TimeSpan
-    found: list[tuple[Incident, Triage]]
-    runs: list[AgentBucket]
-
-    @classmethod
-    def read(cls, find: Finder, wanted: Wanted, now: int) -> _Window:
-        oldest, until = find.oldest(wanted), now if wanted.until_ms is None else wanted.until_ms
-        since = wanted.since_ms if wanted.since_ms is not None else until - 3_600_000 if oldest is None else oldest
-        span, begun, given = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until), find.triages()
-        found = [(each, each.triage(given)) for each in incidents(*find.failing(wanted))]
-        found.sort(key=lambda pair: pair[0].rank(begun, pair[1].state))
-        return cls(wanted, span, begun, found, find.over_time(wanted, span.since, span.step))
-
-
 def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     """Adds the operations on incidents: listing, showing, and as far as ``work`` has them giving a state."""
     find = reads.finder
 
-    def looked(wanted: Wanted, window: str) -> _Window:
+    def looked(
+        asked: Wanted, window: str
+    ) -> tuple[Wanted, TimeSpan, TimeSpan, list[tuple[Incident, Triage]], list[AgentBucket]]:
+        """Returns who is asked for, the window, its part in which there are runs, each incident with what people say of
+        it, the most urgent first, and the runs over time."""
         now = int(time.time() * 1000)
-        return _Window.read(find, within(names.wanted(wanted), window, now), now)
+        wanted = within(names.wanted(asked), window, now)
+        oldest, until = find.oldest(wanted), now if wanted.until_ms is None else wanted.until_ms
+        since = wanted.since_ms if wanted.since_ms is not None else until - 3_600_000 if oldest is None else oldest
+        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
+        failed, groups, given = find.failing(wanted)
+        found = [(each, each.triage(given)) for each in incidents(failed, groups)]
+        found.sort(key=lambda pair: pair[0].rank(begun, pair[1].state))
+        return wanted, span, begun, found, find.over_time(wanted, span.since, span.step)
 
     @reads.operation(app, "/incidents", "What failed in a window, by cause and over time")
     def listed(
@@ -104,52 +93,52 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
         measured: Measured = False,
         limit: Limit = 50,
     ) -> Incidents:
-        here = looked(wanted, window)
+        here, span, begun, all_, over = looked(wanted, window)
         states = {"open": {*STATES} - SETTLED, "all": {*STATES}}.get(state, {state})
-        found = [pair for pair in here.found if at_least(pair[0].severity, severity or "low")]
+        found = [pair for pair in all_ if at_least(pair[0].severity, severity or "low")]
         chosen = [pair for pair in found if pair[1].state in states]
         bodies = find.bodies([each.newest.seq for each, _ in chosen[:limit]])
-        runs, failed = over_time(here.runs)
+        runs, failed = over_time(over)
         return Incidents(
-            since=here.span.since,
-            until=here.span.until,
-            step=here.span.step,
+            since=span.since,
+            until=span.until,
+            step=span.step,
             runs=runs,
             failed=failed,
             total=len(chosen),
             states={name: sum(said.state == name for _, said in found) for name in STATES},
             incidents=[
-                IncidentRow.of(each, here.span, said, each.trend(here.begun), bodies.get(each.newest.seq, {}))
+                IncidentRow.of(each, span, said, each.trend(begun), bodies.get(each.newest.seq, {}))
                 for each, said in chosen[:limit]
             ],
-            agents=by_agent(here.runs, find.measured(here.wanted) if measured else {}),
+            agents=by_agent(over, find.measured(here) if measured else {}),
         )
 
     @reads.operation(app, "/incidents/{incident_id}", "An incident with its runs, over time and by what they are of")
     def shown(incident_id: str, wanted: Filters, window: Window = "all") -> IncidentDetail:
-        here = looked(wanted, window)
-        fitting = [pair for pair in here.found if incident_id == pair[0].id or incident_id in pair[0].ids]
+        here, span, begun, all_, over = looked(wanted, window)
+        fitting = [pair for pair in all_ if incident_id == pair[0].id or incident_id in pair[0].ids]
         if not fitting:
             raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
-        [(found, said)], span = fitting, here.span
+        [(found, said)] = fitting
         newest = sorted(found.at, key=lambda no: -found.at[no])[:_MOST_EXAMPLES]
         bodies, rows = find.bodies([found.newest.seq, *(found.seqs[no] for no in newest)]), find.listed(newest)
         return IncidentDetail.of(
             found,
             span,
             said,
-            found.trend(here.begun),
+            found.trend(begun),
             bodies.get(found.newest.seq, {}),
             since=span.since,
             until=span.until,
             step=span.step,
-            all=over_time(here.runs)[0],
+            all=over_time(over)[0],
             failed=span.bars(found.at.values()),
             parts=[
                 IncidentPart(
                     kind=kind, name=name, runs=runs, failed=len(nos), spark=span.spark(found.at[no] for no in nos)
                 )
-                for kind, name, runs, nos in find.shares(here.wanted, found.at)[:_MOST_PARTS]
+                for kind, name, runs, nos in find.shares(here, found.at)[:_MOST_PARTS]
             ],
             examples=[IncidentExample.of(rows.get(no), found.at[no], bodies.get(found.seqs[no], {})) for no in newest],
         )

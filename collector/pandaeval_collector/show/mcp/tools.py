@@ -21,8 +21,6 @@ from pandaeval_collector.show.view.texts import about, moment
 from pandaeval_collector.store.triage import Standing
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
-_LOOKED_THROUGH = 200
-"""Sessions that are read at most, for those that failed alike to stand together."""
 
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
 Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
@@ -88,13 +86,14 @@ class Tools:
 
     @filtered("hours", "agent", "service", "environment", "attribute")
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
-        """What went worst, worst first: the sessions of agents, those that failed for one cause on one line, each with
-        its worst trace and why. Start here or with incidents; then ask why_failed with a trace id."""
-        page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
+        """The sessions of agents, worst first, each with its worst trace and why: incidents has them by cause. Then ask
+        why_failed with a trace id."""
+        page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session fits."
-        lines = written.session_lines(page["items"], limit)
-        return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.")
+        return await self._answer(
+            [*map(written.session_line, page["items"])], "/sessions", "Ask with a smaller limit, or by agent."
+        )
 
     @filtered("session", "status", "hours", "agent", "service", "environment", "attribute")
     async def find_traces(

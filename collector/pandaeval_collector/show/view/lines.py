@@ -3,35 +3,15 @@ secrets."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultView, cause_of, failing
+from pandaeval_collector.show.view.results import ResultView, failing
 from pandaeval_collector.show.view.texts import dollars, estimate, moment, said
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30
-
-
-def session_lines(rows: Sequence[Row], most: int) -> list[str]:
-    """Returns at most ``most`` lines, one per cause, worst first: its worst session, and how many failed alike."""
-    alike: dict[Hashable, list[Row]] = {}
-    for row in rows:
-        alike.setdefault(_cause(row), []).append(row)
-    lines = []
-    for first, *others in [*alike.values()][:most]:
-        named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in others[:3] if row["session_id"] is not None)
-        more = f" ({named}{', …' if len(others) > 3 else ''})" if named else ""
-        lines.append(session_line(first) + (f"; {len(others)} more failed for this cause{more}" if others else ""))
-    return lines
-
-
-def _cause(row: Row) -> Hashable:
-    """Returns a key that sessions share which failed for one cause; one that did not fail has a key of its own."""
-    worst = row["worst"] or {"agent": "", "error": None, "results": ()}
-    alike = cause_of(worst["agent"], worst["error"], [*row["results"], *worst["results"]])
-    return alike if row["failed"] else row["session_id"] or id(row)
 
 
 def incident_line(row: Row) -> str:
