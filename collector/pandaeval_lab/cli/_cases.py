@@ -47,7 +47,7 @@ def write_layers(report: LayerReport, path: Path) -> None:
     try:
         with path.open("w", encoding="utf-8") as file:
             if path.suffix == ".xml":
-                write_suites(file, junit_suites(report))
+                write_suites(file, junit_suites(report), report.suite or "pandaeval", "")
             else:
                 file.writelines(json_lines(report))
     except OSError as error:
