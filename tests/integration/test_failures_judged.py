@@ -125,5 +125,5 @@ def _pushy(collector: CollectorProcess) -> list[dict[str, Any]]:
 
 
 def _groups(collector: CollectorProcess) -> dict[str, int]:
-    items = httpx.get(f"{collector.http}/api/v1/failures", timeout=60).json()["items"]
-    return {each["id"]: each["occurrences"] for each in items}
+    items = httpx.get(f"{collector.http}/api/v1/incidents", timeout=60).json()["incidents"]
+    return {each["id"]: each["runs"] for each in items}

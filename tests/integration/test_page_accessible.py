@@ -51,10 +51,13 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
 def test_axe_has_nothing_to_say(axe: str, collector: CollectorProcess, tmp_path: Path, width: int, dark: bool) -> None:
     assert PROGRAM is not None
     trace = next(said["trace_id"] for said in collector.results() if said["session_id"] == "table-for-four")
+    apart = next(said["trace_id"] for said in collector.results() if said["session_id"] == "loop")
+    [group] = {said["metadata"]["failure_group"]["id"] for said in collector.results() if said["label"] == "loop"}
+    more = (f"compare?a={trace}&b={apart}", f"failures?group={group}", "failures?state=all")
     found = {}
     with Page(PROGRAM, tmp_path / "chromium", width, 1000) as page:
         page.dark(dark)
-        for address in (*_PAGES, f"trace/{trace}", f"trace/{trace}?finding=trace.grounding", "waterfall"):
+        for address in (*_PAGES, *more, f"trace/{trace}", f"trace/{trace}?finding=trace.grounding", "waterfall"):
             if address == "waterfall":  # of the trace before, with its scores opened
                 page.run("document.querySelectorAll('.views .pill')[1].click()")
                 page.click(".chip-button")

@@ -100,6 +100,45 @@ def test_filters_stand_in_the_address(page: Page, collector: CollectorProcess) -
     assert page.run("document.getElementById('search').value") == "nobody said that"
 
 
+def test_lists_are_narrowed_down_by_verdict_label_attribute_duration_and_cost(
+    page: Page, collector: CollectorProcess
+) -> None:
+    page.visit(f"{collector.http}/#/traces")
+    every = page.count(".row.trace")
+    choose = "(([name, value]) => { const field = document.getElementById(`by-${name}`); field.value = value; "
+    choose += "field.dispatchEvent(new Event('change')); })"
+    page.run(f"{choose}(['failed', '0'])")
+    page.wait(f"document.querySelectorAll('.row.trace').length < {every}")
+    assert page.count(".row.trace.bad") == 0
+    page.visit(f"{collector.http}/#/traces?label=loop")
+    assert page.count(".row.trace") == page.count(".row.trace.bad") == 1
+    assert page.count(".more-filters[open]") == 1
+    page.run(f"{choose}(['min_seconds', '86400'])")
+    page.wait("document.querySelectorAll('.row.trace').length === 0")
+    page.visit(f"{collector.http}/#/traces?min_usd=1000")
+    assert page.count(".row.trace") == 0
+    page.visit(f"{collector.http}/#/traces?attribute=service.version=none")
+    assert page.count(".row.trace") == 0
+    page.visit(f"{collector.http}/#/traces?failed=none")
+    assert 0 < page.count(".row.trace") < every
+
+
+def test_a_view_is_kept_by_its_name_in_this_browser(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/traces?label=loop")
+    page.run("document.querySelector('.keeping summary').click()")
+    page.run("document.querySelector('.keeping input').focus()")
+    page.press(*"Loops", "Enter")
+    page.wait("document.querySelector('.views-kept .pill[aria-current]') !== null")
+    page.visit(f"{collector.http}/#/sessions")
+    page.click(".views-kept .pill a")
+    page.wait("document.querySelector('h1').innerText === 'Traces'")
+    assert page.run("location.hash") == "#/traces?label=loop"
+    page.click(".views-kept .pill button")
+    assert page.count(".views-kept .pill") == 0
+    page.visit(f"{collector.http}/#/sessions")
+    assert page.count(".views-kept .pill") == 0
+
+
 def test_what_could_not_be_scored_is_no_success(page: Page, collector: CollectorProcess) -> None:
     page.visit(f"{collector.http}/#/?agent=mute")
     assert page.text("h1") == "Nothing could be scored in the last 24 hours"
@@ -123,22 +162,77 @@ def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector
 
 
 def test_failures_stand_together_by_their_cause_and_lead_to_examples(page: Page, collector: CollectorProcess) -> None:
-    groups = httpx.get(f"{collector.http}/api/v1/failures").json()["items"]
+    groups = httpx.get(f"{collector.http}/api/v1/incidents").json()["incidents"]
     page.visit(f"{collector.http}/")
     assert page.count(".incident") > 1
     loop = next(each for each in groups if each["metric"] == "trace.tool_loop")
     page.go("#/failures")
     [row] = [each for each in page.texts(".incident") if each.startswith("high\nLoop")]
-    assert f"\n{loop['occurrences']}\nrun" in row
+    assert f"\n{loop['runs']}\nrun" in row
     assert "min ago" in row
-    page.visit(f"{collector.http}{loop['page']}")
-    assert page.count(".about .spark") == 1
+    page.visit(f"{collector.http}/#/failures?group={loop['ids'][0]}")
+    assert page.text("h1") == "Loop + Repeated tool call"
+    assert page.count(".over-time") == 1
+    assert page.texts(".part .name")[0] == loop["agents"][0]
+    assert page.texts(".example .q")[0]
+    assert page.run("document.querySelector('.about .beyond a').href").startswith("http://localhost:16686/trace/")
     page.click(".example")
     page.wait("document.querySelector('.fall') !== null")
-    assert loop["examples"][0]["trace_id"] in page.run("location.hash")
+    assert loop["trace_id"] in page.run("location.hash")
     assert page.count(".line.pointed") > 0
     page.visit(f"{collector.http}/#/failures?group=none")
     assert "not kept any more" in page.text()
+    assert all("404" in each for each in page.complaints)
+    page.complaints.clear()
+
+
+def test_an_incident_that_is_resolved_or_muted_is_not_among_the_open_ones(
+    page: Page, collector: CollectorProcess
+) -> None:
+    page.visit(f"{collector.http}/#/failures")
+    before = page.count(".incident")
+    page.click(".incident")
+    page.wait("document.querySelector('.triage') !== null")
+    address = page.run("location.hash")
+    page.run("document.getElementById('note').value = 'OPS-12, until Monday'")
+    page.run("document.getElementById('by').value = 'kim'")
+    page.run("[...document.querySelectorAll('.triage .pill')].find((each) => each.innerText === 'Muted').click()")
+    page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'Muted'")
+    assert page.text(".triage [role=status]") == "by kim, now"
+    page.go("#/failures")
+    assert page.count(".incident") == before - 1
+    assert page.texts(".states .pill")[0] == f"Open {before - 1}"
+    page.go("#/failures?state=muted")
+    [row] = page.texts(".incident")
+    assert "OPS-12, until Monday" in row
+    page.go("#/")
+    assert "1 resolved or muted" in page.text()
+    page.go(address)
+    assert page.run("document.getElementById('note').value") == "OPS-12, until Monday"
+    page.run("[...document.querySelectorAll('.triage .pill')].find((each) => each.innerText === 'New').click()")
+    page.wait("document.querySelector('.triage [aria-pressed=true]').innerText === 'New'")
+    page.go("#/failures")
+    assert page.count(".incident") == before
+
+
+def test_two_traces_are_ticked_in_a_list_and_compared_step_by_step(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/traces?agent=table_booking")
+    assert page.count(".ticks") == 0
+    boxes = "[...document.querySelectorAll('.tickable > input')]"
+    page.run(f"{boxes}.slice(0, 2).forEach((each) => each.click())")
+    page.click(".ticks a")
+    page.wait("document.querySelector('.pairs') !== null")
+    assert page.texts(".side h2 a")[0] in page.text(".pair")
+    assert page.count(".ticks") == 0, "the two are compared"
+    kinds = page.run("[...document.querySelectorAll('.pair')].map((each) => each.querySelectorAll('a.half').length)")
+    assert set(kinds) <= {1, 2}
+    assert page.count(".pair.first") == 1
+    assert page.count(".pair mark.diff") > 0
+    one = page.run("location.hash").split("a=")[1].split("&")[0]
+    page.visit(f"{collector.http}/#/compare?a={one}&b={one}")
+    assert page.text("h1") == "One question, two runs"
+    assert page.text(".top [role=status]").startswith("all ")
+    assert page.count(".pair:not(.alike)") == 0
 
 
 def test_addresses_of_traces_sessions_and_spans_last(page: Page, collector: CollectorProcess) -> None:
@@ -283,6 +377,11 @@ def test_a_person_says_that_a_score_is_wrong(page: Page, collector: CollectorPro
     ]
     after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
     assert said["id"] in {each["id"] for each in after["results"]}, "a person's word changes no score"
+    page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
+    page.wait("document.querySelector('.finding .judgement').innerText.startsWith('kept: this failure is wrong')")
+    page.click(".finding .judgement button")
+    page.wait("document.querySelector('.finding .judgement').innerText.includes('✗ wrong')")
+    assert httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"] == []
 
 
 def test_a_session_is_scored_again_when_it_was_said_what_it_takes(page: Page, collector: CollectorProcess) -> None:

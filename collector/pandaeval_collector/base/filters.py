@@ -27,7 +27,7 @@ class Filter:
     of a ``flag`` with the word for no."""
 
     name: str
-    kind: Literal["time", "text", "flag", "outcome", "status", "pairs"]
+    kind: Literal["time", "text", "flag", "outcome", "status", "pairs", "number"]
     meaning: str
     option: str = ""
 
@@ -47,6 +47,8 @@ FILTERS = (
     Filter("label", "text", "With a live result of this label.", "--with-label"),
     Filter("success", "flag", "With a live result that passed, or failed.", "--with-pass/--with-fail"),
     Filter("text", "text", "Stands in the beginning of input or answer."),
+    Filter("min_seconds", "number", "That took so many seconds or longer.", "--min-seconds"),
+    Filter("min_usd", "number", "That cost so many US dollars or more, as instrumentation tells.", "--min-usd"),
     Filter("attribute", "pairs", "KEY=VALUE of an attribute of a span or its resource, one that is listed."),
 )
 

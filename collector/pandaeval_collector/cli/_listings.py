@@ -12,7 +12,7 @@ import typer
 
 from pandaeval_collector.cli._output import many, print_json, print_list, print_table, safe
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.show.view.lines import headline, occurrences, result_text, session_headline, trace_lines
+from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.texts import NONE, moment, number
 
@@ -96,15 +96,16 @@ RATES = Listing(
         ("unscored", lambda row: OutcomeCounts.of(row).missing or ""),
     )
 )
-FAILURES = Listing(
+INCIDENTS = Listing(
     (
         *("id", "severity"),
-        ("count", lambda row: row["occurrences"]),
+        ("state", lambda row: row["triage"]["state"]),
+        "runs",
         ("last", lambda row: moment(row["last_at"])),
-        *("agent", "metric"),
-        ("cause", lambda row: row["title"]),
+        ("agent", lambda row: ", ".join(row["agents"])),
+        ("cause", lambda row: f"{row['label'].replace('_', ' ')}: {row['reason']}"[:_MOST]),
     ),
-    "no failures",
+    "no incident is like that",
     says_why=True,
 )
 SCHEDULES = Listing(
@@ -133,12 +134,14 @@ def tell_session(row: Row) -> None:
     show(row["members"], TRACES)
 
 
-def tell_failures(row: Row) -> None:
-    """Prints one group of failures with its newest examples."""
-    head = f"{row['severity']}: {row['title']} ({occurrences(row)})"
-    about = f"agent {row['agent']}, service {row['service']}, metric {row['metric']}, label {row['label']}"
-    examples = (f"- trace {each['trace_id']} at {moment(each['at'])}: {each['reason']}" for each in row["examples"])
-    _lines((head, about, row["description"], *examples))
+def tell_incident(row: Row) -> None:
+    """Prints one incident, of what its runs are, and the newest of them."""
+    parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} runs" for each in row["parts"])
+    examples = (
+        f"- trace {each['trace_id']} at {moment(each['at'])}: {each['input'] or '-'} → {each['output'] or '-'}"
+        for each in row["examples"]
+    )
+    _lines((incident_line(row), *parts, *examples))
 
 
 def _lines(lines: Iterable[str]) -> None:

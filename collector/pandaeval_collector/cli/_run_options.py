@@ -38,6 +38,7 @@ _TYPES: dict[str, Any] = {
     "status": _STATUS | None,
     "outcome": _OUTCOME | None,
     "pairs": list[str] | None,
+    "number": float | None,
 }
 
 

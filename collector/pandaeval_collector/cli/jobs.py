@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -12,7 +14,6 @@ from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
 from pandaeval_collector.cli._listings import Listing
-from pandaeval_collector.cli._output import print_json, safe
 from pandaeval_collector.show.view.texts import moment
 from pandaeval_collector.store import Job
 from pandaeval_collector.store import jobs as stored
@@ -30,6 +31,7 @@ jobs = typer.Typer(help="Look at judge jobs, and retry dead ones.", no_args_is_h
 
 @jobs.command("list")
 def list_(
+    ids: _Ids = None,
     state: Annotated[
         Literal["due", "leased", "done", "dead", "cancelled"] | None,
         typer.Option(help="Only jobs in this state; dead ones were given up."),
@@ -39,28 +41,11 @@ def list_(
     config: StoreConfig = None,
     store: StoreFolder = None,
 ) -> None:
-    """List jobs, newest first."""
+    """List jobs, newest first, or those with these ids. With --format json all that is known of each."""
     with opened_store(config, store) as connection:
-        found = stored.listed(connection, state, limit)
+        found = _named(connection, ids) if ids else stored.listed(connection, state, limit)
     empty = f"no {state} jobs" if state else "no jobs"
     listings.show([_facts(job) for job in found], Listing(_COLUMNS, empty), format_)
-
-
-@jobs.command("show")
-def show(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")],
-    format_: given.Format = "table",
-    config: StoreConfig = None,
-    store: StoreFolder = None,
-) -> None:
-    """Show one job in full."""
-    with opened_store(config, store) as connection:
-        found = [_facts(job) for job in _one_or_more(stored.listed(connection, start=id_), id_)]
-    if format_ == "json":
-        return print_json(found)
-    for facts in found:
-        for name, value in facts.items():
-            typer.echo(f"{name.replace('_', ' '):<10}  {safe(str(value))}")
 
 
 def _facts(job: Job) -> dict[str, Any]:
@@ -88,17 +73,14 @@ def retry(
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
     with opened_store(config, store) as connection:
-        if all_:
-            wanted = [job.id for job in stored.listed(connection, "dead", 1_000_000)]
-        else:
-            wanted = [
-                job.id for start in ids or [] for job in _one_or_more(stored.listed(connection, start=start), start)
-            ]
-        now = last_running(connection)
+        found = stored.listed(connection, "dead", 1_000_000) if all_ else _named(connection, ids or ())
+        now, wanted = last_running(connection), [job.id for job in found]
         typer.echo(f"{stored.retry(connection, wanted, time.time() if now is None else now)} jobs are due again")
 
 
-def _one_or_more(found: list[Job], start: str) -> list[Job]:
-    if not found:
+def _named(connection: sqlite3.Connection, starts: Sequence[str]) -> list[Job]:
+    """Returns the jobs whose ids begin so. Raises ``UserError`` where none does."""
+    found = {start: stored.listed(connection, start=start) for start in starts}
+    for start in (start for start in starts if not found[start]):
         raise UserError(f"no job's id begins with {start!r}")
-    return found
+    return [job for jobs in found.values() for job in jobs]

@@ -13,11 +13,11 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
+from pandaeval_collector.store.triage import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]
 _Level: Any = Literal[tuple(SEVERITIES)]
-_Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
 
 class _Lists(TyperGroup):
@@ -61,19 +61,21 @@ def list_sessions(filters: dict[str, Any], limit: _Most = 50, format_: given.For
 
 
 @failures.command("list")
+@given.filtered()
 @placed
 def list_failures(
-    severity: _Severity = None,
-    agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many groups.")] = 50,
+    filters: dict[str, Any],
+    severity: Annotated[_Level | None, typer.Option(help="Of this severity or graver.")] = None,
+    state: Annotated[Standing, typer.Option(help="What people say of it; open: new or known.")] = "open",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many incidents.")] = 50,
     format_: given.Format = "table",
     *,
     place: Place,
 ) -> None:
-    """List groups of failures with one root cause."""
+    """List what failed by root cause."""
+    asked = {**filters, **given.api_times(filters), "severity": severity, "state": state, "limit": limit}
     with place.looking() as api:
-        page = api.get("/failures", severity=severity, agent=agent, limit=limit)
-    listings.show(page["items"], listings.FAILURES, format_)
+        listings.show(api.get("/incidents", **asked)["incidents"], listings.INCIDENTS, format_)
 
 
 def _add_show(group: typer.Typer, kind: str, tell: Callable[[listings.Row], None], text: str) -> None:
@@ -89,4 +91,9 @@ def _add_show(group: typer.Typer, kind: str, tell: Callable[[listings.Row], None
 
 _add_show(traces, "traces", listings.tell_trace, "Show one trace: what was asked and answered, its calls, its results.")
 _add_show(sessions, "sessions", listings.tell_session, "Show one session: its results and its traces in order.")
-_add_show(failures, "failures", listings.tell_failures, "Show one group of failures with its newest examples.")
+_add_show(
+    failures,
+    "incidents",
+    listings.tell_incident,
+    "Show one of them: its runs, by agent, version and model, the newest.",
+)

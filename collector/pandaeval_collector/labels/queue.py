@@ -44,13 +44,11 @@ class DrawnRun:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included; ``chances``:
-    those of all runs that are drawn by now, to be stored."""
+    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included."""
 
     drawn: list[DrawnRun]
     labelled: int
     waiting: int
-    chances: list[DrawnRow]
 
 
 def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
@@ -93,18 +91,11 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draws runs (:func:`drawn_next`) and stores their chances. ``now``: Unix seconds."""
-    queue = drawn_next(connection, metric, agent, count)
-    people.keep_draws(connection, queue.chances, now)
-    return queue
-
-
-def drawn_next(connection: sqlite3.Connection, metric: str, agent: str, count: int) -> Queue:
-    """Draws at most ``count`` runs. The same call gives the same runs until somebody labels them. Whoever shows them
-    stores their chances, so that later draws, here or elsewhere, are weighed right."""
+    """Draws at most ``count`` runs, and stores their chances, so that later draws are weighed right. The same call
+    gives the same runs until somebody labels them. ``now``: Unix seconds."""
     judged = people.judged(connection, metric, agent)
     if not judged:
-        return Queue([], 0, 0, [])
+        return Queue([], 0, 0)
     runs = [run for run, _ in judged]
     is_open = np.asarray([not labelled for _, labelled in judged])
     scores = np.asarray([run.score for run in runs])
@@ -115,8 +106,9 @@ def drawn_next(connection: sqlite3.Connection, metric: str, agent: str, count: i
     first = numbers <= chances  # these, and those that were drawn before them
     first[places] = True
     rows = [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)]
+    people.keep_draws(connection, rows, now)
     found = [DrawnRun(runs[at], float(chances[at])) for at in places]
-    return Queue(found, int((~is_open).sum()), int(is_open.sum()), rows)
+    return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 
 def wanted(scores: Values, thresholds: Values) -> Values:

@@ -10,11 +10,8 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
-from typing import Any
-
-import orjson
 
 from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
@@ -55,7 +52,6 @@ _STATUS = re.compile(r"[1-5]\d\d")
 _CASE = re.compile(r"[0-9a-f]{8,}|\d+")
 MOST_GROUPS = 2000
 """Most groups kept. Those without a failure for longest make room."""
-_KEPT_EXAMPLES = 20
 GAUGE = "pandaeval.failure_groups"
 MOST_GAUGES = 200
 """Groups with a series of their own: those with the newest failures."""
@@ -209,8 +205,8 @@ def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
 @dataclass(frozen=True, slots=True)
 class FailureGroupRow:
     """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
-    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON;
-    ``tool``, ``cause``: what code knows of the cause, empty for nothing."""
+    ``count``: failures, or how many are added; times in Unix seconds; ``tool``, ``cause``: what code knows of the
+    cause, empty for nothing."""
 
     id: str
     metric: str
@@ -224,7 +220,6 @@ class FailureGroupRow:
     count: int
     first_at: float
     last_at: float
-    examples: tuple[dict[str, Any], ...] = ()
     tool: str = ""
     cause: str = ""
 
@@ -237,22 +232,16 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
     merged: dict[str, FailureGroupRow] = {}
     for row in rows:  # a batch of runs often fails for one cause
         if first := merged.get(row.id):
-            examples = (*first.examples, *row.examples)[-_KEPT_EXAMPLES:]
             first_at, last_at = min(first.first_at, row.first_at), max(first.last_at, row.last_at)
             count = first.count + row.count
-            row = replace(first, count=count, first_at=first_at, last_at=last_at, examples=examples)
+            row = replace(first, count=count, first_at=first_at, last_at=last_at)
         merged[row.id] = row
-    for row in merged.values():
-        held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
-        known = [] if held is None else orjson.loads(held[0])
-        seen = {each["result"] for each in row.examples}
-        shown = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
-        connection.execute(
-            f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
-                    first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
-            [orjson.dumps(shown) if name == "examples" else getattr(row, name) for name in _FIELDS],
-        )
+    connection.executemany(
+        f"""INSERT INTO failure_groups ({", ".join(_FIELDS)}) VALUES ({", ".join("?" * len(_FIELDS))})
+            ON CONFLICT (id) DO UPDATE SET count = count + excluded.count,
+                first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)""",  # noqa: S608
+        [astuple(row) for row in merged.values()],
+    )
     if rows:
         connection.execute(
             "DELETE FROM failure_groups WHERE id IN (SELECT id FROM failure_groups ORDER BY last_at DESC, id LIMIT -1 "
@@ -264,8 +253,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
 def groups(connection: sqlite3.Connection, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
     """Returns the groups, the one with the newest failure first."""
     query = f"SELECT {', '.join(_FIELDS)} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?"  # noqa: S608
-    rows = [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
-    return [replace(row, examples=tuple(orjson.loads(row.examples))) for row in rows]  # type: ignore[arg-type]
+    return [FailureGroupRow(*row) for row in connection.execute(query, (limit,))]
 
 
 class GroupGauges(StoreTable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from pandaeval_collector.store.listed_pages import (
     sessions_of,
 )
 from pandaeval_collector.store.series_table import attributes_of
+from pandaeval_collector.store.triage import Triage, triages
 
 _NAMES_AGE = 50.0
 """Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
@@ -43,7 +44,7 @@ _FAILED_RESULTS = f"""
     SELECT json_group_array(json_array(l.no, l.at,
         CASE l.agent WHEN '' THEN json_extract({_BODY}, '$.agent') ELSE l.agent END, r.metric, r.seq,
         json_extract({_BODY}, '$.label'), json_extract({_BODY}, '$.metadata.failure_group.id'),
-        json_extract({_BODY}, '$.metadata.failure_group.severity'), ''))
+        json_extract({_BODY}, '$.metadata.failure_group.severity'), '', json_extract({_BODY}, '$.span_ids[#-1]')))
     FROM listed AS l JOIN results AS r ON r.about = l.no
     WHERE l.no IN ({{failed}}) AND r.success = 0
         AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
@@ -51,7 +52,7 @@ _FAILED_RESULTS = f"""
                      WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)"""  # noqa: S608
 _BROKEN_RUNS = """
     SELECT json_group_array(json_array(no, at, agent, '', 0, 'run failed', '', 'high',
-        json_extract(CAST(facts AS TEXT), '$.error'))) FROM listed AS b
+        json_extract(CAST(facts AS TEXT), '$.error'), '')) FROM listed AS b
     WHERE no IN ({failed}) AND broken AND NOT EXISTS (
         SELECT 1 FROM results AS r WHERE r.about = b.no AND r.success = 0)"""
 
@@ -60,7 +61,7 @@ _BROKEN_RUNS = """
 class FailedResult:
     """A standing result that failed, or a run that ended with an error of which no result speaks (``metric`` is empty
     then). ``no``: of its trace or session; ``group``: id of its group of failures, ``""`` for none; ``seq``: of the
-    result; ``at``: when its trace began, Unix milliseconds."""
+    result; ``at``: when its trace began, Unix milliseconds; ``step``: the last span that the result names."""
 
     no: int
     at: int
@@ -71,6 +72,7 @@ class FailedResult:
     group: str
     severity: str
     reason: str
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +198,13 @@ class Finder:
         """Returns the row of a trace; ``None`` where it is not listed."""
         with self._reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-            rows = reader.execute(f"SELECT {COLUMNS} FROM listed WHERE no = ?", (no,)).fetchall()  # noqa: S608
-            return listed_of(reader, rows)[0] if rows else None
+        return None if no is None else self.listed([no]).get(no)
+
+    def listed(self, nos: Collection[int]) -> dict[int, Listed]:
+        """Returns rows of traces by their numbers."""
+        with self._reads.snapshot() as reader:
+            query = f"SELECT {COLUMNS} FROM listed WHERE no > 0 AND no IN ({{marks}})"  # noqa: S608
+            return {row.no: row for row in listed_of(reader, [*numbers.each_of(reader, query, nos)])}
 
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
         """Returns at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
@@ -253,9 +260,9 @@ class Finder:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
-    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
-        """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id. Left
-        out is a formula over a session: it sums up what failed in the session's runs."""
+    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow], Mapping[str, Triage]]:
+        """Returns what failed of the wanted runs and sessions, oldest first, the groups of failures by id, and
+        what people said of incidents. Left out is a formula over a session: it sums up what failed in its runs."""
         where, values = conditions(wanted)
         failed = f"""SELECT no FROM listed AS l WHERE {" AND ".join([*where, f"badness < {NOT_FAILED:g}"])}
                      ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608
@@ -263,12 +270,12 @@ class Finder:
             # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
             (scored,) = reader.execute(_FAILED_RESULTS.format(failed=failed), values).fetchone()
             (broken,) = reader.execute(_BROKEN_RUNS.format(failed=failed), values).fetchone()
-            known = {row.id: row for row in groups(reader)}
+            known, given = {row.id: row for row in groups(reader)}, triages(reader)
         rows = (
             FailedResult(no, at, agent or "", metric, seq, *(text or "" for text in texts))
             for no, at, agent, metric, seq, *texts in (*orjson.loads(scored), *orjson.loads(broken))
         )
-        return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known
+        return sorted(rows, key=lambda row: (row.at, row.no, row.seq)), known, given
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
@@ -306,6 +313,21 @@ class Finder:
         with self._reads.snapshot() as reader:
             return groups(reader)
 
+    def shares(self, wanted: Wanted, nos: Collection[int]) -> list[tuple[str, str, int, list[int]]]:
+        """Returns (agent, version or model; its name; how many wanted runs are of it; which of the runs ``nos`` are),
+        most of those first; what none of them is of is left out."""
+        where, values = conditions(wanted)
+        runs = f"FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}"
+        counted = "count(*), json_group_array(no) FILTER (WHERE no IN (SELECT value FROM json_each(?)))"
+        asked = [f"SELECT 'agent', agent, {counted} FROM (SELECT agent, no {runs}) GROUP BY agent"]  # noqa: S608
+        for kind, key in (("version", "service.version"), ("model", "gen_ai.request.model")):
+            asked.append(f"""SELECT '{kind}', substr(pair, {len(key) + 2}), {counted} FROM (
+                SELECT p.pair, a.no FROM attribute_pairs AS p JOIN listed_attributes AS a ON a.pair = p.id
+                WHERE p.pair BETWEEN '{key}=' AND '{key}>' AND a.no IN (SELECT no {runs})) GROUP BY pair""")  # noqa: S608
+        rows = self._read(" UNION ALL ".join(asked), *[numbers.json_list(nos), *values] * len(asked))
+        found = [(kind, name, count, orjson.loads(failed)) for kind, name, count, failed in rows]
+        return sorted((share for share in found if share[3]), key=lambda share: -len(share[3]))
+
     def names(self) -> dict[str, list[str]]:
         """Agents, services and environments that there are, to choose from: at most 200 of each. Those of a large store
         may be some seconds old."""
@@ -330,5 +352,6 @@ class Finder:
 
     def change(self) -> str:
         """A text that changes when anything in the store's lists does."""
-        [(seq, no)] = self._read("SELECT (SELECT max(seq) FROM results), (SELECT max(no) FROM listed)")
-        return f"{seq or 0}-{no or 0}"
+        newest = ("max(seq) FROM results", "max(no) FROM listed", "max(at) FROM incident_states")
+        [row] = self._read(f"SELECT {', '.join(f'(SELECT {each})' for each in newest)}")
+        return "-".join(str(each or 0) for each in row)

@@ -156,7 +156,8 @@ class Wanted:
     """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
     what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
     ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
-    ``text``: stands in what lists show."""
+    ``text``: stands in what lists show; ``min_seconds``,
+    ``min_usd``: what it took and cost at least."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -172,6 +173,8 @@ class Wanted:
     label: str | None = None
     success: bool | None = None
     text: str | None = None
+    min_seconds: float | None = None
+    min_usd: float | None = None
     attribute: tuple[str, ...] = ()
     """Pairs ``key=value`` that a trace must have, all of them."""
 
@@ -183,7 +186,8 @@ class Wanted:
 def chosen_by_index(wanted: Wanted) -> bool:
     """Returns whether rows are chosen at all, and by nothing but columns of the index by time."""
     told = replace(wanted, failed=None)
-    return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=(), status=None) == told
+    read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
+    return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
@@ -212,6 +216,8 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
         written = orjson.dumps(wanted.text)[1:-1].decode()  # as facts are written
         escaped = written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{escaped}%")
+    for fact, least in (("us", wanted.min_seconds and wanted.min_seconds * 1e6), ("usd", wanted.min_usd)):
+        demand(f"CASE WHEN {{t}}.no > 0 THEN json_extract(CAST({{t}}.facts AS TEXT), '$.{fact}') END >= ?", least)
     results, more = result_conditions(wanted, "r")
     if wanted.success is False:
         demand("{t}.badness < ?", NOT_FAILED)  # implied, and spares reading the results of all others

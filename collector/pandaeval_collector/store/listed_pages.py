@@ -55,7 +55,7 @@ class ListedSession:
     """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
     ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``: of all
     of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
-    only the session's own results are known; ``results``: the session's own."""
+    only the session's own results are known; ``results``: the session's own; ``question``: what was asked first."""
 
     id: str | None
     no: int
@@ -71,6 +71,7 @@ class ListedSession:
     us: int = 0
     tokens: int = 0
     usd: float | None = None
+    question: str | None = None
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
@@ -99,9 +100,10 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
         if trace is not None and not session:
             at, facts = int(trace.facts.get("at", 0)), trace.facts
             sums = 1, trace.failed, at, at, facts.get("us", 0), sum(facts.get("tokens", ())), facts.get("usd")
+            question = facts.get("in")
             states: Sequence[tuple[int, float]] = [(no, badness)]
         else:
-            sums, states = of_sessions[session]
+            sums, states, question = of_sessions[session]
         traces, failed, first, last, us, tokens, usd = sums
         sessions.append(
             ListedSession(
@@ -119,6 +121,7 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
                 us=int(us),
                 tokens=int(tokens),
                 usd=usd,
+                question=question,
             )
         )
     return sessions
@@ -126,9 +129,9 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
 
 def _traces_of(
     reader: sqlite3.Connection, sessions: Sequence[int]
-) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]]:
+) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]], str | None]]:
     """Returns for each session: number of traces, of failed ones, first and last start, and the sums of time, tokens
-    and cost; and (number, badness) of the worst traces."""
+    and cost; (number, badness) of the worst traces; and what was asked first."""
     (text,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
@@ -138,11 +141,13 @@ def _traces_of(
                       FROM listed WHERE session = s.value AND session > 0 AND no > 0)),
                 json((SELECT json_group_array(json_array(no, badness)) FROM (
                       SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
-                      ORDER BY badness, no LIMIT {MOST_STATES})))))
+                      ORDER BY badness, no LIMIT {MOST_STATES}))),
+                (SELECT json_extract({_FACTS}, '$.in') FROM listed WHERE session = s.value AND session > 0 AND no > 0
+                 ORDER BY at, no LIMIT 1)))
             FROM json_each(?) AS s""",  # noqa: S608
         (numbers.json_list(sessions),),
     ).fetchone()
-    return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(text)}
+    return {session: (counts, [*map(tuple, states)], asked) for session, counts, states, asked in orjson.loads(text)}
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:

@@ -24,8 +24,6 @@ NEAR = 0.65
 """The cosine from which on the cause is the same where no judge can be asked."""
 _TEXTS = 64
 """Texts of a group that are known without being embedded again."""
-_EXAMPLE = ("result", "trace_id", "span_id", "session_id", "turn", "reason")
-"""What is kept of a failure as an example of its group."""
 
 
 @dataclass(slots=True)
@@ -140,6 +138,5 @@ def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -
     if is_new:
         scored_at = result.time.timestamp()
         at = min(result.unit.end_ns / 1e9 or scored_at, scored_at)  # of the run, though spans may state any time
-        example = {name: getattr(failure, name) for name in _EXAMPLE} | {"at": at}
-        changes.failures.append(replace(row, count=1, first_at=at, last_at=at, examples=(example,)))
+        changes.failures.append(replace(row, count=1, first_at=at, last_at=at))
     return replace(result, failure_group=row.id, failure_severity=row.severity)

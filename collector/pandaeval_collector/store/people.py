@@ -37,9 +37,10 @@ class People(StoreTable):
         """See :func:`put`."""
         return self._writer.submit(lambda connection: put(connection, labels, now))
 
-    def keep_draws(self, draws: Sequence[DrawnRow], now: float) -> Future[None]:
-        """See :func:`keep_draws`."""
-        return self._writer.submit(lambda connection: keep_draws(connection, draws, now))
+    def remove(self, unit: str, metric: str, annotator: str) -> Future[int]:
+        """Takes a verdict back that a person entered. The future holds how many there were: 0 or 1."""
+        query = "DELETE FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ? AND door = 'person'"
+        return self._writer.execute(query, unit, metric, annotator)
 
     def has_labels(self) -> bool:
         """Returns whether any verdict is stored."""

@@ -41,6 +41,7 @@ from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import insert
+from pandaeval_collector.store.triage import TriageTable
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)
@@ -123,6 +124,7 @@ class Store:
         tables = self.reads.connection, self._writer, self.clock
         self.jobs, self.runs, self.schedules = Jobs(*tables), RunTable(*tables), Schedules(*tables)
         self.verdicts, self.spending, self.people = Verdicts(*tables), Spending(*tables), People(*tables)
+        self.triage = TriageTable(*tables)
         self.consumed, self.members_read = ConsumedTables(*tables), ConsumedMembers(*tables)
         self.tally, self.outbox, self.kept = SeriesTable(*tables), OutboxRows(*tables), KeptTraces(*tables)
 
@@ -340,10 +342,11 @@ JUDGE_WRITES = frozenset(
 READER_WRITES = frozenset(
     {
         *_CALLS,
-        "people.keep_draws",
         "people.put",
+        "people.remove",
         *(f"runs.{name}" for name in ("add", "begin", "cancel", "create", "end", "plan", "retry")),
         *(f"schedules.{name}" for name in ("add", "fire", "pause", "remove")),
+        "triage.mark",
     }
 )
 """What the reader may have written."""
@@ -366,6 +369,7 @@ _TABLES = {
     "runs": RunTable,
     "schedules": Schedules,
     "spending": Spending,
+    "triage": TriageTable,
     "verdicts": Verdicts,
 }
 

@@ -122,7 +122,7 @@ CREATE INDEX listed_by_time ON listed (at, no, badness, session, agent, service,
 CREATE TABLE attribute_pairs (id INTEGER PRIMARY KEY, pair TEXT NOT NULL UNIQUE);
 CREATE TABLE listed_attributes (pair INTEGER NOT NULL, no INTEGER NOT NULL, PRIMARY KEY (pair, no)) WITHOUT ROWID;
 
--- Failures with one root cause. `text`: of the first one, which others are compared with; `examples`: the newest;
+-- Failures with one root cause. `text`: of the first one, which others are compared with;
 -- `tool`, `cause`: what code knows of the cause, the error without what differs from case to case.
 CREATE TABLE failure_groups (
     id TEXT PRIMARY KEY,
@@ -137,11 +137,19 @@ CREATE TABLE failure_groups (
     count INTEGER NOT NULL,
     first_at REAL NOT NULL,
     last_at REAL NOT NULL,
-    examples BLOB NOT NULL,
     tool TEXT NOT NULL,
     cause TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
+
+-- What people say of incidents, by the id of a group of failures, or of a cause that has none.
+CREATE TABLE incident_states (
+    id TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    note TEXT NOT NULL,
+    person TEXT NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- What waits to be sent, encoded once: so many `items`, log records or spans as OTLP bytes, packed, the last of them
 -- numbered `seq`.

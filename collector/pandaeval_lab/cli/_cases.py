@@ -17,7 +17,8 @@ from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_lines
+from pandaeval_lab.cli._ci import write_suites
+from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_suites
 
 _MAX_ROWS = 60
 _NOTHING = "-"
@@ -45,7 +46,10 @@ def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report in the format that the file's name ends with."""
     try:
         with path.open("w", encoding="utf-8") as file:
-            file.writelines(junit_lines(report) if path.suffix == ".xml" else json_lines(report))
+            if path.suffix == ".xml":
+                write_suites(file, junit_suites(report), report.suite or "pandaeval", "")
+            else:
+                file.writelines(json_lines(report))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -37,13 +38,19 @@ def write_gate(target: TextIO, gate: GateOutcome) -> None:
     write_suites(target, {"thresholds": [_threshold(gate)]})
 
 
-def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:
-    """Writes a JUnit document of suites: test cases by the name of their suite."""
-    root = Element("testsuites", name="pandaeval")
-    for name, cases in suites.items():
+def write_suites(
+    target: TextIO, suites: Mapping[str, Sequence[Element]], name: str = "pandaeval", prefix: str = "pandaeval "
+) -> None:
+    """Writes a JUnit document of suites: test cases by the name of their suite, behind a ``prefix``. ``name``: of all
+    of them together."""
+
+    def counted(cases: Sequence[Element]) -> dict[str, str]:
         failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
-        counts = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
-        SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
+        return {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
+
+    root = Element("testsuites", {"name": for_xml(name), **counted([*chain.from_iterable(suites.values())])})
+    for of, cases in suites.items():
+        SubElement(root, "testsuite", {"name": for_xml(f"{prefix}{of}"), **counted(cases)}).extend(cases)
     indent(root)
     target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
 

@@ -16,7 +16,7 @@ from pandaeval_collector.show.view.results import ResultView, spelled_out
 from pandaeval_collector.store.failures import Failure, failure_of
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_lab.replay.root_causes import RootCause
-from pandaeval_lab.report.ranking import rank, worse
+from pandaeval_lab.report.collect import rank, worse
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import closest
 from pandaeval_otel.model import Trace
 
+_NAMES = ("agent", "service", "environment", "user", "session", "status")
+_KEYS = (*_NAMES, "time")
 HELP = (
-    "Only traces like these are scored, judged and shown: agent=NAME, service=NAME, status=error|ok, time=FROM..TO. "
-    "Different keys must all hold; of a key that is given twice, one must. time is that of the start, RFC 3339 or a "
-    "day, UTC unless it says otherwise; either end may be left out."
+    f"Only traces like these are scored, judged and shown: {', '.join(f'{name}=NAME' for name in _NAMES[:-1])}, "
+    "status=error|ok, time=FROM..TO. Different keys must all hold; of a key that is given twice, one must. time is "
+    "that of the start, RFC 3339 or a day, UTC unless it says otherwise; either end may be left out."
 )
-_KEYS = ("agent", "service", "status", "time")
 _NEXT = re.compile(r",(?=\s*[a-z_]+\s*=)")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EVER = (0, 1 << 63)
@@ -25,25 +26,26 @@ _MOST_NAMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on traces: agent, service and status among the given ones (empty: any), start in one of ``times``
-    (Unix nanoseconds, the second one excluded). ``text``: the option as it was written."""
+    """A condition on traces: each of the keys in ``wanted`` among the values given for it, start in one of ``times``
+    (Unix nanoseconds, the second one excluded; none: any). ``text``: the option as it was written."""
 
     text: str
-    agents: frozenset[str] = frozenset()
-    services: frozenset[str] = frozenset()
-    statuses: frozenset[str] = frozenset()
+    wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, trace: Trace) -> bool:
         """Returns whether the trace fits, with the outermost agent as its agent."""
-        return self.fits(trace.agent, trace.service, trace.status, trace.start_ns)
+        return self.fits(names_of(trace), trace.start_ns)
 
-    def fits(self, agent: str, service: str, status: str, start_ns: int) -> bool:
-        """Returns whether a trace with these properties fits."""
-        pairs = ((self.agents, agent), (self.services, service), (self.statuses, status))
-        if any(wanted and held not in wanted for wanted, held in pairs):
-            return False
-        return not self.times or any(first <= start_ns < end for first, end in self.times)
+    def fits(self, names: Mapping[str, str | None], start_ns: int) -> bool:
+        """Returns whether a trace with these names by key fits."""
+        named = all(names.get(key) in values for key, values in self.wanted.items())
+        return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
+
+
+def names_of(trace: Trace) -> dict[str, str | None]:
+    """Returns what a trace is chosen by, by key."""
+    return {key: getattr(trace, {"user": "user_id", "session": "session_id"}.get(key, key)) for key in _NAMES}
 
 
 def parse_where(written: Iterable[str]) -> Where | None:
@@ -56,13 +58,8 @@ def parse_where(written: Iterable[str]) -> Where | None:
         found.setdefault(key, []).append(value)
     if not found:
         return None
-    return Where(
-        ", ".join(texts),
-        frozenset(found.get("agent", ())),
-        frozenset(found.get("service", ())),
-        frozenset(found.get("status", ())),
-        tuple(map(_span, found.get("time", ()))),
-    )
+    times = tuple(map(_span, found.pop("time", ())))
+    return Where(", ".join(texts), {key: frozenset(values) for key, values in found.items()}, times)
 
 
 class Chooser:
@@ -71,15 +68,15 @@ class Chooser:
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
-        self._agents: set[str] = set()
-        self._services: set[str] = set()
+        self._known: dict[str, set[str]] = {key: set() for key in _NAMES[:-1]}
 
     def __call__(self, trace: Trace) -> bool:
         """Returns whether the trace fits the condition, and counts it."""
-        for names, name in ((self._agents, trace.agent), (self._services, trace.service)):
-            if len(names) < _MOST_NAMES:
-                names.add(name)
-        fits = self.where(trace)
+        names = names_of(trace)
+        for key, known in self._known.items():
+            if (name := names[key]) and len(known) < _MOST_NAMES:
+                known.add(name)
+        fits = self.where.fits(names, trace.start_ns)
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 
@@ -89,11 +86,8 @@ class Chooser:
         empty."""
         if self.chosen or not self.left_out:
             return ""
-        for key, wanted, there in (
-            ("agent", self.where.agents, self._agents),
-            ("service", self.where.services, self._services),
-        ):
-            for name in sorted(wanted - there):
+        for key, there in self._known.items():
+            for name in sorted(self.where.wanted.get(key, frozenset()) - there):
                 meant = closest(name, there)
                 cure = f"did you mean {meant}?" if meant else f"there are {', '.join(sorted(there)[:10])}"
                 return f"--where {key}={name}: no trace of the input has this {key}; {cure}"
@@ -104,7 +98,7 @@ class Chooser:
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were left out"
-        agents, services = (", ".join(sorted(names)[:10]) for names in (self._agents, self._services))
+        agents, services = (", ".join(sorted(self._known[key])[:10]) for key in ("agent", "service"))
         return f"{lead}no trace of the input is like that (agents: {agents}; services: {services})"
 
 

@@ -133,7 +133,7 @@ def from_trace(
 @cases.command("from-failure")
 @at_collector
 def from_failure(
-    group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
+    group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
     results: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --file: what evaluate --format json said of these files.")
@@ -160,14 +160,14 @@ Runs = list[dict[str, Any]]
 
 
 def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
-    """Returns the title of a group at a running collector, and its newest failure whose spans are kept: the traces of
-    the conversation up to the one that failed. Raises ``UserError``."""
-    group = api.get(f"/failures/{quote(group_id, safe='')}")
+    """Returns the reason of an incident at a running collector, and its newest failure whose spans are kept: the traces
+    of the conversation up to the one that failed. Raises ``UserError``."""
+    group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
-        session, last = example["session_id"], example["trace_id"]
+        session, last = example["session_id"], example["trace_id"] or _members(api, example["session_id"])[-1]
         runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
         if runs is not None:
-            return group["title"], runs
+            return group["reason"], runs
     raise UserError(
         f"{group_id}: of none of its {len(group['examples'])} newest failures the spans are kept any more "
         "(store.keep_content, store.retention)"

@@ -21,7 +21,7 @@ from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
 from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
-from pandaeval_collector.store import numbers, people
+from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels.files import read_labels, row_of, save, written
 from pandaeval_otel.wire.labels import HumanLabel
@@ -159,14 +159,9 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
     if not queue.drawn:
         typer.echo(f"nothing to label: no judged run without a label ({metric})")
         return
-    units = [each.run.unit for each in queue.drawn]
-    looks: dict[str, str] = {}
-    for marks, group in numbers.batched(numbers.of_units(connection, units)):
-        query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608
-        for (unit,) in connection.execute(query, group):
-            looks[unit] = f"pandaeval store export --trace {unit} -o - | pandaeval inspect -"
+    kind = "sessions" if metric.startswith("session.") else "traces"
     rows = [
-        (run.unit, run.session or NONE, run.agent or NONE, looks.get(run.unit, "in your trace store"))
+        (run.unit, run.session or NONE, run.agent or NONE, f"pandaeval {kind} show {run.unit}")
         for run in (each.run for each in queue.drawn)
     ]
     print_table(("trace or session", "session", "agent", "look at it"), rows)

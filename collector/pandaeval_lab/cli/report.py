@@ -102,8 +102,8 @@ def write_stored(
             on_read(read, total)
             read += 1
             facts, status = row.facts, "error" if "error" in row.facts else "ok"
-            about = facts.get("agent", ""), facts.get("service", ""), status, facts["at"] * 1_000_000
-            if where is not None and not where.fits(*about):
+            names = {**facts, "session": row.session, "environment": row.environment, "status": status}
+            if where is not None and not where.fits(names, facts["at"] * 1_000_000):
                 continue
             traces += 1
             sessions.update({row.session: None} if row.session else {})

@@ -22,9 +22,9 @@ from pandaeval_collector.show.report.detail import detail, with_results
 from pandaeval_collector.show.report.index import metrics_of, session_result, tallies_of
 from pandaeval_collector.show.report.text import clean_json, filled_shell
 from pandaeval_collector.show.view.rates import handled
-from pandaeval_collector.show.view.results import ShownResult, shown
+from pandaeval_collector.show.view.results import ResultView, ShownResult, shown
 from pandaeval_collector.show.view.unscored import CURES, unasked
-from pandaeval_lab.report.ranking import rank
+from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_otel.model import Kind, Trace
 
 _NO_ANSWER = "Nothing to switch on: the run gave no answer that could be scored. Look at where it ended."
@@ -62,6 +62,24 @@ def no_content_cure(trace: Trace) -> str:
         return f"Content capture is off in service {trace.service!r}: {how}."
     what = "no user input" if trace.input is None else "no answer"
     return f"Service {trace.service!r} captured {what}. If there was one: {how}."
+
+
+def worse(known: ResultView | None, row: ResultView) -> ResultView | None:
+    """Returns the more urgent result, else the known one; never one without a signal."""
+    if row.signal is None or known is None or known.signal is None:
+        return known if row.signal is None else row
+    return row if row.urgency < known.urgency else known
+
+
+def rank(results: Iterable[tuple[bool | None, float | None]], broken: int, name: str) -> tuple[bool, float, int, str]:
+    """Returns a key to sort by: what failed first, then by the lowest signal (0..1, :data:`NO_SCORE` where nothing is
+    scored), then by how many results and runs failed; ``name`` decides between equals. ``results``: success and signal
+    of each; ``broken``: how many runs ended with an error, which is as bad as can be."""
+    failures, lowest = broken, 0.0 if broken else NO_SCORE
+    for success, signal in results:
+        failures += success is False
+        lowest = lowest if signal is None else min(lowest, signal)
+    return not failures, lowest, -failures, name
 
 
 class Spool:

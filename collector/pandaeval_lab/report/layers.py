@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any
-from xml.etree.ElementTree import Element, SubElement, tostring
-from xml.etree.ElementTree import indent as indent_xml
+from xml.etree.ElementTree import Element, SubElement
 
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_lab.report.collect import Spool
@@ -249,28 +248,13 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def junit_lines(report: LayerReport) -> Iterator[str]:
-    """Yields a JUnit document in pieces, with a suite for each kind of case and a test case for each trial. What could
-    not be told is skipped, with the reason."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield _opened("testsuites", report.suite or "pandaeval", report.whole)
-    for kind, count in report.kinds.items():
-        yield "  " + _opened("testsuite", kind, count)
-        for case in (case for case, count in report.cases().items() if count.kind == kind):
-            for row in report.trials(case):
-                made = _test_case(case, kind, row)
-                indent_xml(made, level=2)
-                yield f"    {tostring(made, encoding='unicode')}\n"
-        yield "  </testsuite>\n"
-    yield "</testsuites>\n"
-
-
-def _opened(tag: str, name: str, count: TrialCount) -> str:
-    """Returns the start tag of suites or of one suite."""
-    failures, skipped = (str(count.correct[state]) for state in (False, None))
-    counts = {"tests": str(count.trials), "failures": failures, "errors": "0", "skipped": skipped}
-    element = Element(tag, {"name": for_xml(name), **counts})
-    return tostring(element, encoding="unicode").removesuffix(" />") + ">\n"
+def junit_suites(report: LayerReport) -> dict[str, list[Element]]:
+    """Returns JUnit suites: a test case for each trial, by the kind of its case. What could not be told is skipped,
+    with the reason."""
+    suites: dict[str, list[Element]] = {kind: [] for kind in report.kinds}
+    for case, count in report.cases().items():
+        suites[count.kind] += [_test_case(case, count.kind, row) for row in report.trials(case)]
+    return suites
 
 
 def _test_case(name: str, kind: str, row: Row) -> Element:

@@ -63,7 +63,7 @@ def questions(trace_id: str) -> Iterator[tuple[str, str]]:
     yield "one session", "/sessions/session 7"
     for window in ("1h", "24h", "7d", "all"):
         yield f"page, {window}", f"/page/index?window={window}"
-        yield f"page, {window}, incidents", f"/page/incidents?window={window}"
+        yield f"page, {window}, incidents", f"/incidents?window={window}"
         yield f"page, {window}, alike together", f"/page/index?window={window}&together=true"
     for name, query in (
         ("of one agent", "agent=agent 3"),

@@ -44,7 +44,7 @@ from support.senders import Door, GrpcDoor, HttpDoor, Request, SubmitDoor  # noq
 from support.slope import slope_an_hour  # noqa: E402
 
 MOST_MB_AN_HOUR, WARM_S, SAMPLE_S = 2.0, 1200.0, 15.0
-_PAGES = ("overview", "traces?limit=50", "sessions?limit=50", "results?limit=50", "failures", "annotations", "metrics")
+_PAGES = ("overview", "traces?limit=50", "sessions?limit=50", "results?limit=50", "incidents", "annotations", "metrics")
 
 
 def main() -> int:

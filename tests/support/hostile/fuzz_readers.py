@@ -11,9 +11,9 @@ from support.hostile.fuzz import JSON, Shot, spoilt
 
 _API = "/api/v1"
 _IDS = ("00000000000000000000000000000001", "f" * 32, "session-1-1", "run-1", "live", "0", "..", "%00", "a/b", "\u202e")
-_LISTS = ("/traces", "/sessions", "/results", "/overview", "/metrics", "/annotations", "/history", "/failures", "/runs")
-_PAGE = ("/page/index", "/page/incidents", "/page/session")
-_OF_ONE = ("/traces/{}", "/sessions/{}", "/failures/{}", "/runs/{}", "/runs/{}/results", "/page/traces/{}")
+_LISTS = ("/traces", "/sessions", "/results", "/overview", "/metrics", "/annotations", "/incidents", "/runs")
+_PAGE = ("/page/index", "/page/session")
+_OF_ONE = ("/traces/{}", "/sessions/{}", "/incidents/{}", "/runs/{}", "/runs/{}/results", "/page/traces/{}")
 _QUERY: dict[str, tuple[str, ...]] = {
     "cursor": ("", "WzEsMl0=", "e30", "bm8="),
     "limit": ("1", "50", "200", "0", "-1", "201", "1e3", "9" * 30),
@@ -38,7 +38,6 @@ _QUERY: dict[str, tuple[str, ...]] = {
 _RUN = {"filters": {"since": "1h"}, "metrics": ["trace.response"], "sample": 0.1, "dry_run": True}
 _ORDERS: dict[str, Any] = {
     "/annotations": {"trace_id": "0" * 31 + "1", "metric": "trace.confidence", "passed": True, "comment": "so"},
-    "/labels/next": {"metric": "trace.confidence", "agent": "helper", "n": 5},
     "/runs": _RUN,
     "/schedules": {"cron": "0 3 * * *", "run": _RUN | {"name": "nightly"}},
 }

@@ -27,7 +27,7 @@ def _started(at: str) -> Trace:
     return replace(made, spans=tuple(replace(span, start_ns=start, end_ns=start) for span in made.spans))
 
 
-RUN = replace(_started("2026-03-10T12:00:00"), agent="helper")
+RUN = replace(_started("2026-03-10T12:00:00"), agent="helper", user_id="ann", session_id="s-1", environment="test")
 
 
 def _parsed(*written: str) -> Where:
@@ -46,6 +46,11 @@ def _parsed(*written: str) -> Where:
         (("agent=helper,service=shop",), True),
         (("agent=helper, service=desk",), False),
         (("status=ok",), True),
+        (("user=ann",), True),
+        (("user=bob",), False),
+        (("session=s-1,environment=test",), True),
+        (("session=s-2",), False),
+        (("environment=production",), False),
         (("status=error",), False),
         (("time=2026-03-10..2026-03-10",), True),
         (("time=2026-03-09..2026-03-09",), False),
@@ -78,8 +83,8 @@ def test_without_the_option_there_is_nothing_to_check() -> None:
     ("written", "says"),
     [
         ("agnet=helper", "there is no key 'agnet'; did you mean agent?"),
-        ("colour=red", "there are agent, service, status, time"),
-        ("helper", "write KEY=VALUE, where KEY is one of agent, service, status, time"),
+        ("colour=red", "there are agent, service, environment, user, session, status, time"),
+        ("helper", "write KEY=VALUE, where KEY is one of agent, service, environment, user, session, status, time"),
         ("agent=", "a value is missing"),
         ("", "write KEY=VALUE"),
         ("agent=helper,status=failed", "--where status=failed: write error or ok"),

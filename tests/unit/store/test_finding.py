@@ -54,9 +54,10 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         id_ = bytes.fromhex(each["id"])
         changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
         changes.session_traces.append(SessionTraceRow(id_, each["session"] or "", each["at"], each["at"], b"{}"))
-        facts = orjson.dumps({"id": each["id"], "at": each["at"], "in": each["in"]})
+        facts = {"id": each["id"], "at": each["at"], "in": each["in"]}
+        facts |= {"us": round(each["score"] * 1e6), "usd": each["score"]}
         changes.listed.append(
-            ListedRow(id_, each["at"], each["agent"], "shop", "", "", False, facts, each["attributes"])
+            ListedRow(id_, each["at"], each["agent"], "shop", "", "", False, orjson.dumps(facts), each["attributes"])
         )
         body = orjson.dumps({"metric": "coherence", "score": each["score"], "outcome": "scored"})
         result = ResultRow(each["id"][::-1], each["id"], "trace.coherence", 1, body)
@@ -103,6 +104,8 @@ QUESTIONS: list[tuple[Wanted, Any]] = [
     ),
     (Wanted(attribute=("service.version=1",), metric="trace.coherence", success=False), _first_failed),
     (Wanted(attribute=("service.version=9",)), lambda each: False),
+    (Wanted(min_seconds=0.5), lambda each: each["score"] >= 0.5),
+    (Wanted(min_usd=0.5, agent="booker"), lambda each: each["score"] >= 0.5 and each["agent"] == "booker"),
 ]
 
 
@@ -133,7 +136,8 @@ def test_traces_are_those_that_are_wanted_in_order(
     counts = finder.counts(wanted)
     assert counts in (None, (len(expected), sum(each["failed"] for each in expected)))
     looked_through = wanted.text is not None or wanted.metric is not None or wanted.session is not None
-    assert (counts is None) is (looked_through or wanted.attribute != ())
+    looked_through = looked_through or wanted.attribute != () or None is not (wanted.min_seconds or wanted.min_usd)
+    assert (counts is None) is looked_through
 
 
 @pytest.mark.parametrize("many", [1, 10_000])
@@ -157,6 +161,7 @@ def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
     assert found is not None
     unit, rows = found
     assert (unit.traces, unit.failed_traces) == (len(of_it), sum(each["failed"] for each in of_it))
+    assert unit.question == min(of_it, key=lambda each: each["at"])["in"], "what was asked first"
     assert [badness < NOT_FAILED for badness in unit.badness] == [each["failed"] for each in of_it]
     assert len(rows) == 4
     assert finder.members("s3") == [each["id"] for each in of_it]
@@ -232,7 +237,7 @@ def test_results_are_read_by_their_numbers(finder: Finder) -> None:
 
 
 def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
-    failed, groups = finder.failing(Wanted(since_ms=_DAY))
+    failed, groups, _ = finder.failing(Wanted(since_ms=_DAY))
     expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
     assert [(each.at, each.agent) for each in failed] == expected
     assert {each.metric for each in failed} == {"trace.coherence"}

@@ -207,10 +207,10 @@ class TestFile:
         keep(store, wanted={trace_id(2)})
         decide(store, 4)
         assert readable(store) == [2], "the second that was decided"
-        assert stored_spans(store, trace_id(1)) == [large, b"late"]
-        assert stored_spans(store, trace_id(2)) == [b"two", large]
-        assert stored_spans(store, trace_id(3)) == [b"three", large]
-        assert stored_spans(store, trace_id(9)) == []
+        for number, parts in ((1, [large, b"late"]), (2, [b"two", large]), (3, [b"three", large])):
+            [found] = stored_traces(store.reads.connection(), trace_id(number).hex())
+            assert [data for _, data in found.parts] == parts
+        assert [*stored_traces(store.reads.connection(), trace_id(9).hex())] == []
 
     def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
         """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""

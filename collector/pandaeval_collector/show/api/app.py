@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show.api.filters import Names
+from pandaeval_collector.show.api.incidents import incident_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists, overview
 from pandaeval_collector.show.api.pages import pages
@@ -45,6 +46,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Runs | None = None) ->
     names = Names(reads.finder, work.modules)
     lists(app, reads, names, work)
     overview(app, reads, work, changing)
+    incident_routes(app, reads, names, work)
     labelling(app, reads, work)
     stored = RunTable(reads.finder.connection)
     run_reads_routes(app, reads, stored, names)

@@ -69,6 +69,7 @@ _TYPES: Mapping[str, Any] = {
     "status": Literal[*STATUSES] | None,
     "outcome": Literal[*OUTCOMES] | None,
     "pairs": _Pairs,
+    "number": Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
 }
 
 
@@ -174,11 +175,6 @@ class Names:
         if not found:
             raise ProblemError(422, f"metric: {name}: {self._metrics.unknown(name)}")
         return found[0]
-
-    def agent(self, name: str | None) -> None:
-        """Raises :class:`ProblemError` if no agent has this name."""
-        if name is not None:
-            self._check("agent", name)
 
     def trace(self, text: str) -> bytes:
         """Returns the trace id that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""

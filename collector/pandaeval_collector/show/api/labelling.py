@@ -5,44 +5,44 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.labels.queue import Queue, about, drawn_next, metric_to_label
+from pandaeval_collector.labels.queue import about
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, number_of
-from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
+from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
-_WRITES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemBody, "description": said}
-    for status, said in ((403, "Foreign origin"), (408, "Too slow"), (413, "Too large"), (415, "No JSON"))
-}
 TraceId = Annotated[str | None, Query(max_length=64, description="About this trace.")]
 SessionId = Annotated[str | None, Query(max_length=2000, description="About this session.")]
 MetricKey = Annotated[str | None, Query(max_length=500, description="About this metric, such as trace.tool_loop.")]
 
 
-class NewAnnotation(BaseModel):
-    """A person's verdict on a trace or a session under one metric: whether it passes (``passed``), how good it is
-    (``score``), or both. A later one of the same annotator takes the place of the earlier."""
+class GivenAnnotation(BaseModel):
+    """Which verdict of a person is meant: on a trace or a session, under one metric."""
 
     model_config = ConfigDict(extra="forbid")
 
     trace_id: Annotated[str | None, Field(max_length=64, description="32 hex digits; null for a session.")] = None
     session_id: Annotated[str | None, Field(max_length=10_000, description="Null for a trace.")] = None
     metric: Annotated[str, Field(min_length=1, max_length=200, description="Such as trace.task_completion.")]
+    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
+
+
+class NewAnnotation(GivenAnnotation):
+    """A person's verdict: whether it passes (``passed``), how good it is (``score``), or both. A later one of the same
+    annotator takes the place of the earlier."""
+
     passed: Annotated[bool | None, Field(description="Right (true) or wrong (false).")] = None
     score: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description="1 is best.")] = None
-    annotator: Annotated[str, Field(max_length=MOST_ID, description="Who says it.")] = ""
     comment: Annotated[str, Field(max_length=MOST_COMMENT)] = ""
 
 
@@ -52,42 +52,12 @@ class Annotation(NewAnnotation):
     at: Milliseconds
 
 
-class DrawBody(BaseModel):
-    """Which judged runs a person could label next."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    metric: Annotated[str, Field(max_length=200, description="The judged metric; empty where there is one alone.")] = ""
-    agent: Annotated[str, Field(max_length=500, description="Only runs of this agent.")] = ""
-    n: Annotated[int, Field(ge=1, le=100, description="So many runs.")] = 20
-
-
-class ToLabel(BaseModel):
-    """A trace or session to be labelled, and the chance with which it was drawn. The judge's verdict is not told, so
-    that nobody follows it."""
-
-    trace_id: str | None
-    session_id: str | None
-    agent: str
-    probability: float
-
-
-class Drawn(BaseModel):
-    """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
-    ``labelled``: those with one."""
-
-    metric: str
-    items: list[ToLabel]
-    waiting: int
-    labelled: int
-
-
 class Annotations(ItemPage[Annotation]):
     """A page of verdicts, newest first."""
 
 
 def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
-    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
+    """Adds the operations on verdicts: listing, and as far as ``work`` has them adding and taking back."""
     names = MetricNames((metric.level, metric.name) for metric in registry(work.modules).values())
 
     @reads.operation(app, "/annotations", "People's verdicts, newest first", tagged=False)
@@ -105,35 +75,11 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
     if (store := work.store) is None:
         return
 
-    @app.post("/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next")
-    async def draw_next(asked: DrawBody) -> Drawn:
-        def read() -> tuple[str, Queue]:
-            connection = store.reads.connection()
-            key = metric_to_label(connection, asked.metric, names, "metric")
-            return key, drawn_next(connection, key, asked.agent, asked.n)
-
-        try:
-            key, queue = await reads.run(read)
-        except UserError as error:
-            raise ProblemError(422, str(error)) from error
-        await asyncio.wrap_future(store.people.keep_draws(queue.chances, time.time()))
-        of_traces = key.startswith("trace.")
-        items = [
-            ToLabel(
-                trace_id=each.run.unit if of_traces else None,
-                session_id=(each.run.session or None) if of_traces else each.run.unit,
-                agent=each.run.agent,
-                probability=each.probability,
-            )
-            for each in queue.drawn
-        ]
-        return Drawn(metric=key, items=items, waiting=queue.waiting, labelled=queue.labelled)
-
     @app.post(
         "/annotations",
         response_model=Annotation,
         status_code=201,
-        responses={200: {"model": Annotation, "description": "Known, or changed"}, **_WRITES},
+        responses={200: {"model": Annotation, "description": "Known, or changed"}, **WRITES},
         summary="A person's verdict: right or wrong, or a score",
     )
     async def add(said: NewAnnotation) -> Response:
@@ -144,14 +90,27 @@ def labelling(app: FastAPI, reads: Reads, work: Work) -> None:
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
+    @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Take a verdict back")
+    async def undo(said: GivenAnnotation) -> None:
+        unit, metric = _unit(said, names)
+        if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
+            raise ProblemError(404, "nobody of this name said anything of it")
+
+
+def _unit(said: GivenAnnotation, names: MetricNames) -> tuple[str, str]:
+    try:
+        return about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
+    except LabelError as error:
+        raise ProblemError(422, str(error)) from error
+
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
     if said.passed is None and said.score is None:
         raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
+    unit, metric = _unit(said, names)
     try:
         if said.passed is not None:
             verdict(said.score, "pass" if said.passed else "fail")
-        unit, metric = about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
     return HumanLabel(

@@ -7,11 +7,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Annotated
 
 import orjson
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from pandaeval_collector.show.api.filters import (
     CursorText,
@@ -20,9 +18,7 @@ from pandaeval_collector.show.api.filters import (
     Names,
     cursor_of,
     number_of,
-    one_of,
     position_of,
-    wanted_of,
 )
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
@@ -32,14 +28,7 @@ from pandaeval_collector.show.report.text import plain
 from pandaeval_collector.show.view import rows as shapes
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
-from pandaeval_collector.store.failures import at_least, gravity
 
-_HOUR_MS = 3_600_000
-Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
-LeastSeverity = Annotated[shapes.Severity | None, Query(description="Of this severity or graver.")]
-Agent = Annotated[str | None, Query(max_length=500, description="Of this agent.")]
-Since = Annotated[datetime | None, Query(description="Of runs then or later.")]
-Most = Annotated[int, Query(ge=1, le=1000, description="At most so many groups.")]
 _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
 
@@ -99,46 +88,6 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     def results(wanted: Filters, cursor: CursorText = None, limit: Limit = 100) -> shapes.Results:
         page = finder.results(names.wanted(wanted), before=number_of(cursor), limit=limit)
         return shapes.Results(items=list(page.rows), next=cursor_of(page.next))
-
-    @reads.operation(app, "/failures", "Failures by root cause, the gravest first")
-    def list_(
-        severity: LeastSeverity = None, agent: Agent = None, since: Since = None, limit: Most = 100
-    ) -> shapes.FailureGroups:
-        rows, since_ms = finder.failure_groups(), wanted_of(since=since).since_ms or 0
-        if agent not in {row.agent for row in rows}:
-            names.agent(agent)
-        rows = [
-            row
-            for row in rows
-            if at_least(row.severity, severity or "low")
-            and agent in (None, row.agent)
-            and row.last_at * 1000 >= since_ms
-        ]
-        rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
-        return shapes.FailureGroups(items=[shapes.FailureGroup.of(row, work.page is not None) for row in rows[:limit]])
-
-    @reads.operation(app, "/failures/{group_id}", "One group of failures", tagged=False)
-    def one(group_id: str) -> shapes.FailureGroup:
-        rows = {row.id: row for row in finder.failure_groups()}
-        id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
-        if id_ is None:
-            raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
-        return shapes.FailureGroup.of(rows[id_], work.page is not None)
-
-    @reads.operation(app, "/history", "Runs and failures over time")
-    def over_time(wanted: Filters, step: Step = 1.0) -> shapes.History:
-        asked, width = names.wanted(wanted), int(step * _HOUR_MS)
-        end = asked.until_ms or int(time.time() * 1000)
-        oldest = asked.since_ms if asked.since_ms is not None else finder.oldest(asked)
-        first = max((end if oldest is None else oldest) // width, end // width + 1 - shapes.MOST_BUCKETS) * width
-        runs, failed = Counter[int](), Counter[int]()
-        for each in finder.over_time(asked, first, width):
-            if each.bucket >= 0:
-                runs[each.bucket] += each.runs
-                failed[each.bucket] += each.failed
-        count = max((end - first) // width + 1, 0)
-        items = [shapes.TimeBucket(at=first + at * width, runs=runs[at], failed=failed[at]) for at in range(count)]
-        return shapes.History(step_hours=step, items=items)
 
 
 _COUNTER = "pandaeval.evaluations"

@@ -28,25 +28,15 @@ from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemE
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
-from pandaeval_collector.show.report.incidents import (
-    PageAgent,
-    PageIncident,
-    TimeSpan,
-    by_agent,
-    incidents,
-    over_time,
-    shown_incident,
-)
 from pandaeval_collector.show.report.index import LiveIndex
 from pandaeval_collector.show.report.text import live_shell, plain
-from pandaeval_collector.show.view.rows import Cursor, Milliseconds, Order
+from pandaeval_collector.show.view.rows import Cursor, Order
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10
 """At most how many pages are read where sessions that failed alike share a row, and how many rows suffice."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
 Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
-Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 
 
@@ -68,20 +58,6 @@ class PageIndex(BaseModel):
     failed: int | None
     newest: int
     next: Cursor
-
-
-class PageIncidents(BaseModel):
-    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
-    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents there are."""
-
-    since: Milliseconds
-    until: Milliseconds
-    step: int
-    runs: list[int]
-    failed: list[int]
-    total: int
-    incidents: list[PageIncident]
-    agents: list[PageAgent]
 
 
 class PageSession(BaseModel):
@@ -131,31 +107,6 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         traces, failed = find.counts(here) or (None, None)
         shown = plain(made.made(work.judge, work.modules))
         return PageIndex(index=shown, traces=traces, failed=failed, newest=find.newest(), next=cursor_of(after))
-
-    @reads.operation(app, "/page/incidents", "What failed in a window, by cause and over time")
-    def failing(
-        wanted: Filters, window: Window = "24h", measured: Measured = False, limit: Limit = 50
-    ) -> PageIncidents:
-        now = int(time.time() * 1000)
-        here = within(names.wanted(wanted), window, now)
-        oldest = find.oldest(here)
-        until = now if here.until_ms is None else here.until_ms
-        since = here.since_ms if here.since_ms is not None else until - 3_600_000 if oldest is None else oldest
-        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
-        found = sorted(incidents(*find.failing(here)), key=lambda each: each.rank(begun))
-        bodies = find.bodies([each.newest.seq for each in found[:limit]])
-        over = find.over_time(here, span.since, span.step)
-        runs, failed = over_time(over)
-        return PageIncidents(
-            since=span.since,
-            until=span.until,
-            step=span.step,
-            runs=runs,
-            failed=failed,
-            total=len(found),
-            incidents=[shown_incident(each, span, each.state(begun), bodies) for each in found[:limit]],
-            agents=by_agent(over, find.measured(here) if measured else {}),
-        )
 
     @reads.operation(app, "/page/session", "A session, as the page shows it")
     def session(id: SessionId) -> PageSession:

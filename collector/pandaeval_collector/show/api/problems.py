@@ -40,6 +40,11 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody, "description": title(status).capitalize()} for status in (400, 404, 422, 503)
 }
 """The errors of every operation, for the OpenAPI document."""
+WRITES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemBody, "description": text}
+    for status, text in ((403, "Foreign origin"), (408, "Too slow"), (413, "Too large"), (415, "No JSON"))
+}
+"""The errors of every operation that changes something, besides."""
 
 
 def document_problems(document: dict[str, Any]) -> dict[str, Any]:

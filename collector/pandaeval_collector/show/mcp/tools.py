@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,13 +16,11 @@ from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, in_place_of,
 from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
-from pandaeval_collector.show.view.rates import GroupCounts, agent_lines, compared, handled_line, rate_lines
-from pandaeval_collector.show.view.texts import about, moment, said
+from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
+from pandaeval_collector.show.view.texts import about, moment
+from pandaeval_collector.store.triage import Standing
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
-_LOOKED_THROUGH = 200
-"""Sessions that are read at most, for those that failed alike to stand together."""
-_PAGE, _PAGES = 500, 20
 
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
 Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
@@ -37,6 +36,7 @@ TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of whi
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
+State = Annotated[Standing, Field(description="What people say of it; open: new or known.")]
 _FILTERS: dict[str, Any] = {
     "hours": Hours,
     "agent": Agent,
@@ -62,9 +62,9 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
     return in_place_of("filters", {name: (_FILTERS[name], None) for name in names}, asked)
 
 
-class PassRateGroup(BaseModel):
-    """Results that belong together: of a time, a service, an environment, an agent or a version of the metric. What is
-    null excludes nothing."""
+class RunGroup(BaseModel):
+    """Runs that belong together: of a time, a service, an environment, an agent or an attribute such as
+    service.version=1.4. What is null excludes nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,6 @@ class PassRateGroup(BaseModel):
     environment: Environment = None
     agent: Agent = None
     attribute: Attribute = None
-    metric_version: Annotated[str | None, Field(description="Version of the metric, not of the agent.")] = None
 
 
 class Tools:
@@ -87,12 +86,12 @@ class Tools:
 
     @filtered("hours", "agent", "service", "environment", "attribute")
     async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
-        """What went worst, worst first: the sessions of agents, those that failed for one cause on one line, each with
-        its worst trace and why. Start here or with failures; then ask why_failed with a trace id."""
-        page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
+        """The sessions of agents, worst first, each with its worst trace and why: incidents has them by cause. Then ask
+        why_failed with a trace id."""
+        page = await self._asker.get("/sessions", limit=limit, **filters)
         if not page["items"]:
             return "No scored session fits."
-        lines, rates = written.session_lines(page["items"], limit), (await self._asker.get("/overview"))["rates"]
+        lines, rates = [*map(written.session_line, page["items"])], (await self._asker.get("/overview"))["rates"]
         whole = f"All since the store began: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.", whole)
 
@@ -115,22 +114,40 @@ class Tools:
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
         return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
-    @filtered("hours", "agent")
-    async def failures(self, severity: Severity = None, *, filters: dict[str, Any], limit: Limit = 10) -> str:
-        """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often
-        since the first one, when those runs ended, and an example. Then ask why_failed with the trace id of one."""
-        page = await self._asker.get("/failures", severity=severity, limit=limit, **filters)
-        if not page["items"]:
-            return "No failures fit."
-        return await self._answer(
-            [written.failure_line(row) for row in page["items"]], "/failures", "Ask by agent or severity."
-        )
+    @filtered("hours", "agent", "service", "environment", "attribute")
+    async def incidents(
+        self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
+    ) -> str:
+        """What failed, by root cause, gravest first (agents that claim what they did not do before all else): in how
+        many runs, when they began, what people say of it, and an example. Then ask why_failed with its trace id."""
+        found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
+        if not found["incidents"]:
+            return "No incident fits."
+        more = f"{found['total'] - limit} more: ask by agent or severity." if found["total"] > limit else ""
+        return await self._answer([*map(written.incident_line, found["incidents"])], "/failures?window=all", "", more)
 
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
         row = await self._trace(trace_id)
         rest = "trace_steps has its steps, export_case the trace itself."
         return await self._answer([*written.trace_lines(row)], f"/trace/{row['trace_id']}", rest)
+
+    async def verdict(self, trace_id: TraceId) -> str:
+        """Whether a run did its job: what a judge says of each thing that was asked for, and the first step that went
+        wrong; without a judge what rules found; and what people say of it."""
+        row = await self._trace(trace_id)
+        own, labels = [], [*(await self._asker.get("/annotations", trace_id=row["trace_id"]))["items"]]
+        if (session := row["session_id"]) is not None:
+            own = (await self._asker.get(f"/sessions/{quote(session, safe='')}"))["results"]
+            labels += (await self._asker.get("/annotations", session_id=session))["items"]
+        return await self._answer([*written.verdict_lines(row, own, labels)], f"/trace/{row['trace_id']}")
+
+    async def compare(self, a: TraceId, b: TraceId) -> str:
+        """How two traces differ, such as a run that went well and another of the same question that did not: results,
+        and their steps as a diff. compare_versions compares pass rates."""
+        first, second = await self._trace(a), await self._trace(b)
+        place = f"/compare?a={first['trace_id']}&b={second['trace_id']}"
+        return await self._answer([*written.compared_lines(first, second)], place, "trace_steps has all of one.")
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls with their last words, and tools with arguments and results
@@ -173,7 +190,7 @@ class Tools:
         rates = (await self._asker.get("/overview"))["rates"]
         if not rates:
             return "No agent has results yet."
-        runs = (await self._asker.get("/page/incidents", window="all", limit=1))["agents"]
+        runs = (await self._asker.get("/incidents", limit=1))["agents"]
         return await self._answer(agent_lines(rates, runs), "/agents?window=all", "pass_rates has the rest, by agent.")
 
     @filtered("agent", "service", "environment", "metric")
@@ -186,35 +203,21 @@ class Tools:
     ) -> str:
         """Runs and failures over time, in 12 steps, oldest first: when did it begin, does it get better?"""
         success = None if filters["metric"] is None or failed is None else not failed
-        asked = {**filters, "since": _since(hours), "success": success, "step": max(hours / 12, 1 / 60)}
-        history = await self._asker.get("/history", **asked)
-        lines = [f"{moment(each['at'])}: {each['failed']} of {each['runs']} runs failed" for each in history["items"]]
+        found = await self._asker.get("/incidents", **filters, since=_since(hours), success=success, limit=1)
+        size = len(found["runs"]) // 12
+        steps = [
+            (at, (sum(found[name][at : at + size]) for name in ("failed", "runs"))) for at in range(0, 12 * size, size)
+        ]
+        lines = [
+            f"{moment(found['since'] + at * found['step'])}: {failures} of {runs} runs failed"
+            for at, (failures, runs) in steps
+        ]
         return await self._answer(lines, "/", "Ask for fewer hours.")
 
-    async def compare_versions(self, a: PassRateGroup, b: PassRateGroup, metric: Metric = None) -> str:
-        """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
-        by service or environment), or two versions of a metric. With 95 % intervals of the difference."""
-        first, second = await self._tally(a, metric), await self._tally(b, metric)
-        lines = [*compared(first, second)]
-        if not lines:
-            return "Neither group has results."
-        cut = first.truncated or second.truncated
-        note = f"Only the newest {_PAGE * _PAGES:,} results of a group were counted." if cut else ""
-        return await self._answer(lines, "/", "Ask by metric.", note)
-
-    async def labels_next(
-        self,
-        metric: Annotated[str | None, Field(description="The judged metric; null where there is one alone.")] = None,
-        agent: Agent = None,
-        limit: Limit = 10,
-    ) -> str:
-        """Judged runs that a person should label next: half at random, half near the judge's threshold. The judge's
-        verdict is not told. Their labels go in by `pandaeval labels import`, the page or the API."""
-        drawn = await self._asker.post("/labels/next", {"metric": metric or "", "agent": agent or "", "n": limit})
-        if not drawn["items"]:
-            return "Nothing to label: no judged run without a label fits."
-        head = f"For {said(drawn['metric'], 80)}; {drawn['waiting']} wait, {drawn['labelled']} are labelled."
-        return await self._answer([head, *map(written.label_line, drawn["items"])], "/")
+    async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:
+        """The share of runs that failed, at all or by one metric, in two groups: two versions of an agent, or the times
+        before and after a change. With the 95 % interval of the difference."""
+        return await self._answer([compared(await self._failed(a, metric), await self._failed(b, metric))], "/")
 
     @filtered(*_FILTERS)
     async def start_run(
@@ -257,17 +260,17 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> GroupCounts:
-        asked = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = GroupCounts(), set[tuple[str, str]](), None
-        for _ in range(_PAGES):
-            page = await self._asker.get("/results", **asked, cursor=cursor)
-            tally.add(page["items"], group.metric_version, seen)
-            cursor = page["next"]
-            if cursor is None:
-                return tally
-        tally.truncated = True
-        return tally
+    async def _failed(self, group: RunGroup, metric: str | None) -> tuple[int, int]:
+        """Returns how many runs of a group failed, and of how many: of all, or of those with a score of the metric."""
+        asked = {**group.model_dump(mode="json"), "limit": 1}
+        if metric is None:
+            found = await self._asker.get("/incidents", **asked)
+            return sum(found["failed"]), sum(found["runs"])
+        failed, passed = [
+            sum((await self._asker.get("/incidents", **asked, metric=metric, success=success))["runs"])
+            for success in (False, True)
+        ]
+        return failed, failed + passed
 
     async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
         """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for

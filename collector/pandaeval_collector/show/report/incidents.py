@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.show.view.rows import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures import gravity, plain, severity_of
+from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.listed_pages import Listed
+from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
@@ -37,8 +39,16 @@ class TimeSpan:
 
     def spark(self, times: Iterable[int]) -> list[int]:
         """Returns how many of ``times`` lie in each of the :data:`SPARKS` equal parts of the span."""
-        counts = Counter(min(SPARKS - 1, max(0, (at - self.since) * SPARKS // self._width)) for at in times)
-        return [counts[part] for part in range(SPARKS)]
+        return self.counts(times, SPARKS, self._width / SPARKS)
+
+    def bars(self, times: Iterable[int]) -> list[int]:
+        """Returns how many of ``times`` lie in each bar of the chart."""
+        return self.counts(times, BARS, self.step)
+
+    def counts(self, times: Iterable[int], parts: int, width: float) -> list[int]:
+        """Returns how many of ``times`` lie in each of so many parts of a width; what lies outside, at the ends."""
+        counts = Counter(min(parts - 1, max(0, int((at - self.since) // width))) for at in times)
+        return [counts[part] for part in range(parts)]
 
     @property
     def _width(self) -> int:
@@ -51,9 +61,12 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Incident:
-    """All failures of one cause in a window. ``at``: when each of its runs began, by the number of the run; ``newest``:
-    its newest failure; ``first_ever``: when it was first seen, perhaps before the window."""
+    """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
+    when each of its runs began, by the number of the run, and ``seqs``: the newest result about each; ``steps``: the
+    steps that it is about, with the number of the run; ``newest``: its newest failure; ``first_ever``: when it was
+    first seen, perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
 
+    id: str
     metric: str
     label: str
     severity: str
@@ -61,53 +74,103 @@ class Incident:
     first_ever: int
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
+    seqs: dict[int, int] = field(default_factory=dict)
+    steps: dict[tuple[int, str], None] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
+    also: dict[tuple[str, str], None] = field(default_factory=dict)
 
-    def state(self, span: TimeSpan) -> str:
-        """Returns ``new`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
+    @property
+    def ids(self) -> list[str]:
+        """The ids by which people speak of it: its groups, else its own."""
+        return [*self.groups] or [self.id]
+
+    def add(self, failed: FailedResult, first_ever: int) -> None:
+        """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
+        self.first_ever, self.newest = min(self.first_ever, first_ever), failed
+        self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
+        self.steps[failed.no, failed.step] = None
+        self.agents[failed.agent] += 1
+        self.groups |= {failed.group: None} if failed.group else {}
+
+    def take(self, other: Incident) -> None:
+        """Takes in an incident that is about some of its steps."""
+        if gravity([other.label], other.severity) < gravity([self.label], self.severity):
+            self.metric, other.metric = other.metric, self.metric
+            self.label, other.label = other.label, self.label
+            self.text, self.newest, self.severity = other.text, other.newest, other.severity
+            self.seqs |= other.seqs
+        self.groups |= other.groups
+        self.first_ever = min(self.first_ever, other.first_ever)
+        self.also |= {(other.metric, other.label): None} | other.also
+
+    def triage(self, given: Mapping[str, Triage]) -> Triage:
+        """Returns what people say of it, by what they said of each id: of several the one that asks for most."""
+        held = [given.get(id_, Triage()).now(max(self.at.values())) for id_ in self.ids]
+        return min(held, key=lambda each: STATES.index(each.state))
+
+    def trend(self, span: TimeSpan) -> str:
+        """Returns ``begun`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
         frequent there than before, else ``""``."""
         if self.first_ever >= span.last_quarter:
-            return "new"
+            return "begun"
         late = sum(at >= span.last_quarter for at in self.at.values())
         quarter_before = (len(self.at) - late) / 3
         return "rising" if late >= max(_LEAST, _RISES * quarter_before) else ""
 
-    def rank(self, span: TimeSpan) -> tuple[bool, int, bool, int, int]:
-        """Returns a key to sort by, most urgent first."""
-        return (*gravity([self.label], self.severity), not self.state(span), -len(self.at), -self.newest.at)
+    def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
+        """Returns a key to sort by, most urgent first, what is settled last."""
+        grave = gravity([self.label], self.severity)
+        return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
-    Groups of several agents with the same words are one incident."""
+    Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
+    its repeated call."""
     found: dict[tuple[str, ...], Incident] = {}
     for each in failed:
         group = groups.get(each.group)
         text = each.reason if group is None else group.text
         key = (each.metric, each.label, each.group if group is None and each.group else plain(text))
-        known = found.get(key)
         first = each.at if group is None else min(each.at, int(group.first_at * 1000))
+        known = found.get(key)
         if known is None:
             severity = group.severity if group is not None else each.severity or severity_of(each.label)
-            known = found[key] = Incident(each.metric, each.label, severity, each, first, text)
-        known.first_ever, known.newest = min(known.first_ever, first), each
-        known.at[each.no] = each.at
-        known.agents[each.agent] += 1
-        known.groups[each.group] = None
-    return [*found.values()]
+            id_ = each.group or group_id("\n".join(key))
+            known = found[key] = Incident(id_, each.metric, each.label, severity, each, first, text)
+        known.add(each, first)
+    return _by_steps(found.values())
 
 
-class PageIncident(BaseModel):
-    """What failed for one cause within a window. ``state``: `new`, `rising` or empty; ``first_at``: since when it is
-    known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
+def _by_steps(found: Iterable[Incident]) -> list[Incident]:
+    """Returns the incidents without those that are about nothing but steps of another."""
+    kept: list[Incident] = []
+    hosts: dict[tuple[int, str], Incident] = {}
+    for each in sorted(found, key=lambda each: -len(each.steps)):
+        host = hosts.get(next(iter(each.steps)))
+        if host is not None and all(step and (no, step) in host.steps for no, step in each.steps):
+            host.take(each)
+            continue
+        kept.append(each)
+        for step in each.steps:
+            hosts.setdefault(step, each)
+    return kept
+
+
+class IncidentRow(BaseModel):
+    """What failed for one cause within a window. ``ids``: what it is called when its state is given; ``also``: metric
+    and label of what else was found at the same steps; ``trend``: `begun`, `rising` or empty; ``first_at``: since when
+    it is known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
 
     id: str
-    groups: list[str]
+    ids: list[str]
     metric: str
     label: str
+    also: list[tuple[str, str]]
     severity: str
-    state: str
+    triage: Triage
+    trend: str
     runs: int
     first_at: Milliseconds
     last_at: Milliseconds
@@ -116,6 +179,80 @@ class PageIncident(BaseModel):
     reason: str
     trace_id: str | None
     session_id: str | None
+
+    @classmethod
+    def of(
+        cls, incident: Incident, span: TimeSpan, triage: Triage, trend: str, body: Mapping[str, Any], **more: Any
+    ) -> Self:
+        """Returns the incident in this form. ``body``: its newest result, empty where there is none; ``more``: further
+        fields."""
+        return cls(
+            id=incident.id,
+            ids=incident.ids,
+            metric=incident.metric,
+            label=excerpt(incident.label, 60) or "",
+            also=[(metric, excerpt(label, 60) or "") for metric, label in incident.also],
+            severity=incident.severity,
+            triage=triage,
+            trend=trend,
+            runs=len(incident.at),
+            first_at=min(incident.first_ever, *incident.at.values()),
+            last_at=max(incident.at.values()),
+            agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
+            spark=span.spark(incident.at.values()),
+            reason=excerpt(body.get("reason") or incident.text, 300) or "",
+            trace_id=body.get("trace_id") or None,
+            session_id=body.get("session_id"),
+            **more,
+        )
+
+
+class IncidentPart(BaseModel):
+    """The runs of an agent, a version or a model within the window, how many of them are of the incident, and those
+    over time."""
+
+    kind: str
+    name: str
+    runs: int
+    failed: int
+    spark: list[int]
+
+
+class IncidentExample(BaseModel):
+    """A run of an incident, or a session: what was asked, answered and found."""
+
+    trace_id: str | None
+    session_id: str | None
+    at: Milliseconds
+    input: str | None
+    output: str | None
+    reason: str
+
+    @classmethod
+    def of(cls, row: Listed | None, at: int, body: Mapping[str, Any]) -> Self:
+        """Returns a run by its row in lists, ``None`` for a session, and the result about it."""
+        facts = {} if row is None else row.facts
+        return cls(
+            trace_id=body.get("trace_id") or facts.get("id"),
+            session_id=body.get("session_id") if row is None else row.session,
+            at=at,
+            input=facts.get("in"),
+            output=facts.get("out"),
+            reason=excerpt(body.get("reason") or facts.get("error") or "", 300) or "",
+        )
+
+
+class IncidentDetail(IncidentRow):
+    """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
+    of the bars ``all`` (of all runs) and ``failed``, from ``since`` on."""
+
+    since: Milliseconds
+    until: Milliseconds
+    step: int
+    all: list[int]
+    failed: list[int]
+    parts: list[IncidentPart]
+    examples: list[IncidentExample]
 
 
 class PageAgent(BaseModel):
@@ -131,31 +268,6 @@ class PageAgent(BaseModel):
     us95: int | None
     tokens: int | None
     usd: float | None
-
-
-def shown_incident(
-    incident: Incident, span: TimeSpan, state: str, bodies: Mapping[int, Mapping[str, Any]]
-) -> PageIncident:
-    """Returns the incident as the page shows it. ``state``: see :meth:`Incident.state`; ``bodies``: JSON objects of
-    results by number, among them its newest where there is one."""
-    example = bodies.get(incident.newest.seq, {})
-    groups = [group for group in incident.groups if group]
-    return PageIncident(
-        id=groups[0] if groups else "",
-        groups=groups,
-        metric=incident.metric,
-        label=excerpt(incident.label, 60) or "",
-        severity=incident.severity,
-        state=state,
-        runs=len(incident.at),
-        first_at=min(incident.first_ever, *incident.at.values()),
-        last_at=max(incident.at.values()),
-        agents=[excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
-        spark=span.spark(incident.at.values()),
-        reason=excerpt(example.get("reason") or incident.text, 300) or "",
-        trace_id=example.get("trace_id") or None,
-        session_id=example.get("session_id"),
-    )
 
 
 def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:

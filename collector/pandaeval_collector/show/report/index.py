@@ -76,6 +76,7 @@ class LiveIndex:
             "us": unit.us,
             "tokens": unit.tokens,
             "usd": unit.usd,
+            "asked": unit.question,
         }
         for row in rows:
             self._sessions[at]["traces"].append(len(self._traces))

@@ -3,48 +3,31 @@ secrets."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultView, cause_of, failing
+from pandaeval_collector.show.view.results import ResultView, failing
 from pandaeval_collector.show.view.texts import dollars, estimate, moment, said
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30
 
 
-def session_lines(rows: Sequence[Row], most: int) -> list[str]:
-    """Returns at most ``most`` lines, one per cause, worst first: its worst session, and how many failed alike."""
-    alike: dict[Hashable, list[Row]] = {}
-    for row in rows:
-        alike.setdefault(_cause(row), []).append(row)
-    lines = []
-    for first, *others in [*alike.values()][:most]:
-        named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in others[:3] if row["session_id"] is not None)
-        more = f" ({named}{', …' if len(others) > 3 else ''})" if named else ""
-        lines.append(session_line(first) + (f"; {len(others)} more failed for this cause{more}" if others else ""))
-    return lines
-
-
-def _cause(row: Row) -> Hashable:
-    """Returns a key that sessions share which failed for one cause; one that did not fail has a key of its own."""
-    worst = row["worst"] or {"agent": "", "error": None, "results": ()}
-    alike = cause_of(worst["agent"], worst["error"], [*row["results"], *worst["results"]])
-    return alike if row["failed"] else row["session_id"] or id(row)
-
-
-def occurrences(row: Row) -> str:
-    """Returns how often a group of failures was met, and when."""
-    return f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
-
-
-def failure_line(row: Row) -> str:
-    """Returns one line on a group of failures."""
-    newest = next(iter(row["examples"]), None)
-    example = "" if newest is None else f"; newest in trace {newest['trace_id']}: {said(newest['reason'], 160)}"
-    tool = f", tool {said(row['tool'], 60)}" if row["tool"] else ""
-    about = f'agent "{said(row["agent"], 80)}"{tool}, group {row["id"]}'
-    return f"{row['severity']} {said(row['title'], 160)} ({occurrences(row)}, {about}){example}"
+def incident_line(row: Row) -> str:
+    """Returns one line on an incident: how grave, what, how often, since when, and what people say of it."""
+    names = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
+    what = said(" and ".join(name.replace("_", " ") for name in names), 120)
+    agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
+    times = f"{row['runs']} runs, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    triage = row["triage"]
+    note = "; ".join(
+        f"{name} {said(triage[key], 200)}" for name, key in (("by", "by"), ("note:", "note")) if triage[key]
+    )
+    newest = f"; newest in trace {row['trace_id']}" if row["trace_id"] else ""
+    state = f"{triage['state']}, {note}" if note else triage["state"]
+    about = f"{state}; {times}, agent {agents}, incident {row['id']}"
+    return f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}{newest}"
 
 
 def step_lines(row: Row) -> Iterator[str]:
@@ -81,12 +64,18 @@ def _blame(result: Row, step: Row) -> str:
     return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
 
 
-def _step(number: int, span: Row, texts: Sequence[str]) -> str:
+def _step(number: int | None, span: Row, texts: Sequence[str]) -> str:
+    """Returns a step on one line; without a ``number`` as what it did alone, to be held against others."""
+
     def text(key: str, most: int) -> str:
         return "-" if span.get(key) is None else said(texts[span[key]], most)
 
+    took = "" if number is None else f", {span['us'] / 1e6:.2f} s"
     about = "".join(f" {name} {said(span[name], 60)}" for name in ("agent", "model", "tool") if span.get(name))
-    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}{about}, {span['us'] / 1e6:.2f} s"
+    head = (
+        span["kind"] if number is None else f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
+    )
+    line = f"{head}{about}{took}"
     if "args" in span:
         line += f": ({text('args', 160)}) → {text('result', 160)}"
     if span["kind"] == "llm" and span.get("out"):
@@ -95,10 +84,49 @@ def _step(number: int, span: Row, texts: Sequence[str]) -> str:
     return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
 
 
+def compared_lines(a: Row, b: Row) -> Iterator[str]:
+    """Yields how two traces differ: question, results, and their steps as a diff (``-`` in a alone, ``+`` in b)."""
+    yield from (f"{name}: {trace_line(row)}" for name, row in (("a", a), ("b", b)))
+    asked = [said(row["input"] or "not captured", 300) for row in (a, b)]
+    yield f"both were asked: {asked[0]}" if asked[0] == asked[1] else f"a was asked: {asked[0]}; b: {asked[1]}"
+    one, other = (
+        {(each["level"], each["metric"]): result_text(each, 120) for each in row["results"]} for row in (a, b)
+    )
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield f"- {'.'.join(key)}: a {one.get(key, 'has none')}; b {other.get(key, 'has none')}"
+    first, second = (
+        [_step(None, span, row["detail"]["texts"]) for span in row["detail"]["spans"]] if row["detail"] else []
+        for row in (a, b)
+    )
+    diff = [*unified_diff(first, second, "steps of a", "steps of b", n=1, lineterm="")]
+    yield from diff or ["their steps are alike"]
+
+
+def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:
+    """Yields what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
+    its session."""
+    judged = [each for each in (*own, *row["results"]) if each["metric"] == "correctness"]
+    if not judged:
+        yield f"not judged; by rules {len(failing(row['results']))} findings: {headline(row, 300)}"
+    for each in judged:
+        yield result_text(each, 400)
+        for thing in each["metadata"].get("things") or ():
+            shown = said(thing.get("shown_by") or "-", 40)
+            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} ({shown})"
+        if wrong := each["metadata"].get("first_wrong_step"):
+            yield f"- first wrong step: {said(wrong, 40)}"
+    for each in labels:
+        word = {True: "pass", False: "fail"}.get(each["passed"], each["score"])
+        person = f'a person ("{said(each["annotator"], 60)}")'
+        yield f"{person} says of {said(each['metric'], 80)}: {word} {said(each['comment'], 200)}".strip()
+
+
 def session_line(row: Row) -> str:
     """Returns one line on a session: its traces, the worst of them, and its own results that failed."""
     worst = row["worst"]
-    head = f"{_session(row)} ({row['traces']} traces, {row['failed_traces']} failed)"
+    name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
+    head = f"{name} ({row['traces']} traces, {row['failed_traces']} failed)"
     own = [result_text(each, 160) for each in failing(row["results"])[:2]]
     return "; ".join([head, *([] if worst is None else [f"worst {trace_line(worst)}"]), *own])
 
@@ -182,13 +210,3 @@ def run_lines(run: Row, both: Row | None) -> list[str]:
             mean = estimate(apart["mean"], apart["low"], apart["high"], "+.4f")
             lines.append(f"{said(metric['metric'], 80)}: live minus run {mean} over {apart['n']}")
     return lines
-
-
-def label_line(row: Row) -> str:
-    """Returns a line on a trace or session that a person should label."""
-    trace = "" if row["trace_id"] is None else f"trace {row['trace_id']}, "
-    return f'{trace}{_session(row)}, agent "{said(row["agent"], 80)}"'
-
-
-def _session(row: Row) -> str:
-    return f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"

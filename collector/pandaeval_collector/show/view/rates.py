@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -145,47 +145,15 @@ def _agent(name: str) -> str:
     return f'agent "{said(name, 80)}"' if name else "an agent without a name"
 
 
-@dataclass(slots=True)
-class GroupCounts:
-    """Counts the results of a group by metric. ``truncated``: there are more than were counted."""
-
-    metrics: dict[str, OutcomeCounts] = field(default_factory=dict)
-    truncated: bool = False
-
-    def add(self, results: Iterable[Row], version: str | None, seen: set[tuple[str, str]]) -> None:
-        """Counts a page of results, newest first; of each unit and metric only the first one counts."""
-        for each in results:
-            if version is not None and str(each["evaluator"]["version"]) != version:
-                continue
-            key = f"{each['level']}.{each['metric']}"
-            unit = str(each["session_id"] if each["level"] == "session" else each["trace_id"]), key
-            if unit not in seen:
-                seen.add(unit)
-                self.metrics.setdefault(key, OutcomeCounts()).add(each["outcome"], each["success"], each["why"])
-
-
-def compared(first: GroupCounts, second: GroupCounts) -> Iterator[str]:
-    """Yields a line per metric, largest fall first: the rates, and their difference with its 95 % interval (Newcombe's,
-    for independent shares)."""
-    keys = {*first.metrics, *second.metrics}
-    pairs = {key: (first.metrics.get(key, OutcomeCounts()), second.metrics.get(key, OutcomeCounts())) for key in keys}
-    yield from (text for _, _, text in sorted(_line(key, *pair) for key, pair in pairs.items()))
-
-
-def _line(key: str, first: OutcomeCounts, second: OutcomeCounts) -> tuple[float, str, str]:
-    """Returns the line of a metric, after what it is sorted by."""
-    a, b, name = first.judged, second.judged, said(key, 80)
-    if first.share is None and second.share is None:
-        counts = (tally.missing + tally.assumed + tally.scored for tally in (first, second))
-        return 2.0, key, f"{name}: no verdicts (a: {next(counts)}, b: {next(counts)} unscored or assumed)"
-    if first.share is None or second.share is None:
-        rate = number(second.share if first.share is None else first.share, ".3f")
-        return 1.0, key, f"{name}: only in {'a' if a else 'b'}: {rate} passed of {a or b}"
-    one, two = first.share, second.share
-    (low_one, high_one), (low_two, high_two) = wilson(one, a, _NORMAL), wilson(two, b, _NORMAL)
+def compared(a: tuple[int, int], b: tuple[int, int]) -> str:
+    """Returns how the share of runs that failed differs between two groups, given as (failed, all), with its 95 %
+    interval (Newcombe's, for independent shares)."""
+    if not a[1] or not b[1]:
+        return f"a has {a[1]} runs, b has {b[1]}: there is nothing to compare"
+    one, two = a[0] / a[1], b[0] / b[1]
+    (low_one, high_one), (low_two, high_two) = wilson(one, a[1], _NORMAL), wilson(two, b[1], _NORMAL)
     low = two - one - ((two - low_two) ** 2 + (high_one - one) ** 2) ** 0.5
     high = two - one + ((high_two - two) ** 2 + (one - low_one) ** 2) ** 0.5
-    clear = "" if low <= 0.0 <= high else "; b is better" if low > 0.0 else "; b is worse"
-    rates = f"a {number(one, '.3f')} passed of {a}, b {number(two, '.3f')} of {b}"
-    apart = f"{number(two - one, '+.3f')} ({interval(low, high, '+.3f')})"
-    return two - one, key, f"{name}: {rates}; difference {apart}{clear}"
+    clear = "" if low <= 0.0 <= high else "; b is worse" if low > 0.0 else "; b is better"
+    shares = f"a: {a[0]} of {a[1]} runs failed ({number(one, '.3f')}), b: {b[0]} of {b[1]} ({number(two, '.3f')})"
+    return f"{shares}; difference {number(two - one, '+.3f')} ({interval(low, high, '+.3f')}){clear}"

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, Field, RootModel
 
 from pandaeval_collector.show.view.results import by_urgency
-from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
@@ -84,9 +83,11 @@ class TraceRow(BaseModel):
 
 class SessionRow(BaseModel):
     """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
-    worst in it; ``results``: the session's own, with ``final`` false while it is open."""
+    worst in it; ``results``: the session's own, with ``final`` false while it is open; ``question``: what was asked
+    first."""
 
     session_id: str | None
+    question: str | None
     traces: int
     failed_traces: int
     first_at: Milliseconds
@@ -100,6 +101,7 @@ class SessionRow(BaseModel):
         """Returns a stored session in this form. ``more``: further fields."""
         return cls(
             session_id=row.id,
+            question=row.question,
             traces=row.traces,
             failed_traces=row.failed_traces,
             first_at=row.first_ms,
@@ -213,76 +215,7 @@ class Metrics(RootModel[list[MetricShape]]):
     """All metrics."""
 
 
-MOST_BUCKETS = 500
-
-
-class TimeBucket(BaseModel):
-    """Runs that began from ``at`` on, for one step, and how many of them failed."""
-
-    at: Milliseconds
-    runs: int
-    failed: int
-
-
-class History(BaseModel):
-    """How runs went over time, oldest first. Buckets without a run are there, too."""
-
-    step_hours: float
-    items: list[TimeBucket] = Field(description=f"At most {MOST_BUCKETS}, the newest.")
-
-
 Severity = Literal["low", "medium", "high", "critical"]
-
-
-class FailureExample(BaseModel):
-    """A failure of a group. ``turn``: 0-based index of the turn in its conversation."""
-
-    result: str
-    trace_id: str
-    span_id: str
-    session_id: str | None
-    turn: int | None
-    reason: str
-    at: Milliseconds
-
-
-class FailureGroup(BaseModel):
-    """Failures with one root cause. ``occurrences``: since the group began; ``examples``: the newest, newest first."""
-
-    id: str
-    metric: str
-    label: str
-    title: str
-    description: str
-    severity: Severity
-    tool: str = Field(description="The tool that it is about; empty where it is about none.")
-    agent: str
-    service: str
-    occurrences: int
-    first_at: Milliseconds
-    last_at: Milliseconds
-    page: str | None = Field(description="Where this collector's page shows it; null where there is no page.")
-    examples: list[FailureExample] = Field(description="At most 20.")
-
-    @classmethod
-    def of(cls, row: FailureGroupRow, has_page: bool) -> Self:
-        """Returns a stored group in this form."""
-        return cls.model_validate(
-            {
-                **{name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)},
-                "occurrences": row.count,
-                "page": f"/#/failures?group={row.id}" if has_page else None,
-                "first_at": int(row.first_at * 1000),
-                "last_at": int(row.last_at * 1000),
-                "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],
-            }
-        )
-
-
-class FailureGroups(BaseModel):
-    """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
-
-    items: list[FailureGroup]
 
 
 Order = Literal["worst", "newest"]

@@ -9,13 +9,14 @@ import pytest
 from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
+from pandaeval_collector.store.triage import Triage
 
 SPAN = TimeSpan(0, 24_000)
 
 
 def failed(no: int, at: int, agent: str = "a", group: str = "g", **changed: Any) -> FailedResult:
-    said = {"metric": "trace.response", "label": "error", "severity": "high", "reason": ""} | changed
-    return FailedResult(no, at, agent, said["metric"], no, said["label"], group, said["severity"], said["reason"])
+    said = {"metric": "trace.response", "label": "error", "severity": "high", "reason": "", "step": ""} | changed
+    return FailedResult(no, at, agent, seq=no, group=group, **said)
 
 
 def group(
@@ -46,22 +47,22 @@ def test_what_has_no_group_stands_by_its_metric_and_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first_ever", "times", "state"),
+    ("first_ever", "times", "trend"),
     [
-        (18_000, [18_000], "new"),
+        (18_000, [18_000], "begun"),
         (17_999, [17_999, 20_000], ""),
         (0, [1_000, 19_000, 20_000, 21_000], "rising"),
         (0, [1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 19_000, 20_000, 21_000], ""),
     ],
 )  # fmt: skip
-def test_new_and_rising(first_ever: int, times: list[int], state: str) -> None:
-    found = Incident("m", "l", "high", failed(1, times[-1]), first_ever, at=dict(enumerate(times)))
-    assert found.state(SPAN) == state
+def test_begun_and_rising(first_ever: int, times: list[int], trend: str) -> None:
+    found = Incident("i", "m", "l", "high", failed(1, times[-1]), first_ever, at=dict(enumerate(times)))
+    assert found.trend(SPAN) == trend
 
 
-def test_the_gravest_first_then_lies_then_what_is_new_then_the_most() -> None:
+def test_what_is_settled_comes_last_then_the_gravest_first_then_lies_then_what_has_begun_then_the_most() -> None:
     def one(label: str, severity: str, count: int, first: int = 0) -> Incident:
-        return Incident("m", label, severity, failed(1, 1), first, at=dict.fromkeys(range(count), 1))
+        return Incident("i", "m", label, severity, failed(1, 1), first, at=dict.fromkeys(range(count), 1))
 
     wanted = [
         one("false_success", "critical", 1),
@@ -71,6 +72,44 @@ def test_the_gravest_first_then_lies_then_what_is_new_then_the_most() -> None:
         one("slow", "low", 99),
     ]
     assert sorted([*wanted[3:], *wanted[:3]], key=lambda each: each.rank(SPAN)) == wanted
+    assert wanted[0].rank(SPAN, "muted") > wanted[-1].rank(SPAN, "known")
+
+
+def test_findings_about_the_same_steps_are_one_incident_that_is_called_by_the_gravest() -> None:
+    def loop(no: int, **changed: Any) -> list[FailedResult]:
+        call = failed(no, no, group="", severity="medium", label="repeated", metric="turn.calls", step="call 4")
+        return [call, failed(no, no, group="", label="loop", metric="trace.loop", step="call 4", **changed)]
+
+    [found] = incidents([*loop(1), *loop(2)], {})
+    assert (found.label, found.severity, [*found.also]) == ("loop", "high", [("turn.calls", "repeated")])
+    [grown] = incidents([*loop(1), *loop(2)[:1]], {})
+    assert (grown.label, len(grown.at)) == ("loop", 2), "a repeated call that is no loop yet is of the same cause"
+    elsewhere = failed(1, 1, group="", label="late", metric="trace.late", step="call 9")
+    assert len(incidents([*loop(1), elsewhere], {})) == 2
+    nowhere = [failed(1, 1, group="", label=label, metric=label) for label in ("late", "rude")]
+    assert len(incidents(nowhere, {})) == 2, "neither names a step"
+
+
+@pytest.mark.parametrize(
+    ("given", "state"),
+    [
+        ({}, "new"),
+        ({"one": Triage("known")}, "known"),
+        ({"one": Triage("resolved", at=200)}, "resolved"),
+        ({"one": Triage("resolved", at=100)}, "new"),
+        ({"one": Triage("muted", at=100)}, "muted"),
+    ],
+)
+def test_what_comes_back_after_it_was_resolved_is_new_again(given: dict[str, Triage], state: str) -> None:
+    [found] = incidents([failed(1, 200, group="one")], {"one": group("one")})
+    assert found.triage(given).state == state
+
+
+def test_of_several_groups_the_one_that_asks_for_most_counts() -> None:
+    rows = [failed(1, 100, "a", "one"), failed(2, 200, "b", "two")]
+    [found] = incidents(rows, {"one": group("one"), "two": group("two")})
+    assert found.triage({"one": Triage("muted")}).state == "new", "nobody spoke of agent b"
+    assert found.triage({"one": Triage("muted"), "two": Triage("known", "later")}).note == "later"
 
 
 def test_bars_and_sparks_cover_the_window() -> None:

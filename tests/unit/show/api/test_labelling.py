@@ -59,6 +59,18 @@ async def test_a_verdict_is_kept_changed_and_known(client: httpx.AsyncClient) ->
     assert about_it[0]["at"] > 1_600_000_000_000
 
 
+async def test_a_verdict_is_taken_back_by_who_gave_it(client: httpx.AsyncClient) -> None:
+    about = {"trace_id": "cd" * 16, "metric": "trace.tool_loop"}
+    for annotator in ("ann", "bob"):
+        await put(client, **about, passed=True, annotator=annotator)
+    undone = await client.post(f"{PATH}/undo", json={**about, "annotator": "ann"})
+    assert (undone.status_code, undone.content) == (204, b"")
+    left = (await client.get(PATH, params=about)).json()["items"]
+    assert [each["annotator"] for each in left] == ["bob"]
+    assert (await client.post(f"{PATH}/undo", json={**about, "annotator": "ann"})).status_code == 404
+    assert (await client.post(f"{PATH}/undo", json={**about, "metric": "nothing"})).status_code == 422
+
+
 async def test_pages_hold_each_once_newest_first(client: httpx.AsyncClient) -> None:
     for number in range(7):
         await put(client, trace_id=f"{number:032x}", metric="trace.plan_quality", passed=True, annotator="pager")

@@ -140,7 +140,7 @@ def test_results_come_newest_first(asked: Asked, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "most"), [("/traces", 50), ("/sessions", 50), ("/results", 100), ("/page/index", 50), ("/failures", 100)]
+    ("path", "most"), [("/traces", 50), ("/sessions", 50), ("/results", 100), ("/page/index", 50), ("/incidents", 50)]
 )
 def test_pages_are_of_50_or_100_unless_another_number_is_asked_for(asked: Asked, path: str, most: int) -> None:
     document = asked.get("/openapi.json")

@@ -46,7 +46,11 @@ def test_the_page_is_there_and_only_read(shown: Open) -> None:
     assert overview["links"] == {"Jaeger": "http://localhost:16686/trace/{trace_id}"}
     assert (overview["refresh_s"], overview["spent_usd"], overview["daily_usd"]) == (4.0, 1.25, 5.0)
     assert overview["unscored"] == [] == overview["agents"]
-    assert overview["can"] == ["POST /annotations", "POST /labels/next"]
+    assert overview["can"] == [
+        "POST /annotations",
+        "POST /annotations/undo",
+        "POST /incidents/state",
+    ]
 
 
 def test_an_empty_store_has_an_empty_index(shown: Open) -> None:

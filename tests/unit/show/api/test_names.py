@@ -131,19 +131,8 @@ def test_a_beginning_of_several_sessions_names_them(client: TestClient) -> None:
     assert asked(client, "/sessions/nobody").status_code == 404
 
 
-def test_groups_of_failures_likewise(client: TestClient) -> None:
-    assert asked(client, "/failures/abc").json()["id"] == "abc123"
-    assert asked(client, "/failures/abd").status_code == 404
-    assert len(asked(client, "/failures", agent="gone_agent").json()["items"]) == 1, "of traces that are deleted"
-    assert asked(client, "/failures", agent="gone_agnt").status_code == 422
-
-
-def test_runs_over_time_are_counted_by_bucket(client: TestClient) -> None:
-    whole = asked(client, "/history", since="1970-01-01T00:00:00Z", until="1970-01-01T03:00:00Z").json()
-    assert [each["runs"] for each in whole["items"]] == [3, 0, 0, 0]
-    assert [each["failed"] for each in whole["items"]] == [3, 0, 0, 0]
-    ended = {"until": "1970-01-01T01:00:00Z", "step": 0.5}
-    broken = asked(client, "/history", status="error", **ended).json()
-    assert ([each["runs"] for each in broken["items"]], broken["step_hours"]) == ([1, 0, 0], 0.5)
-    assert len(asked(client, "/history").json()["items"]) == 500, "the newest buckets"
-    assert asked(client, "/history", agent="order-desk").status_code == 422
+def test_incidents_are_asked_for_by_names_that_there_are(client: TestClient) -> None:
+    whole = asked(client, "/incidents", since="1970-01-01T00:00:00Z", until="1970-01-01T03:00:00Z").json()
+    assert (sum(whole["runs"]), sum(whole["failed"]), whole["since"]) == (3, 3, 0)
+    assert asked(client, "/incidents", agent="order-desk").status_code == 422
+    assert asked(client, "/incidents/abd").status_code == 404

@@ -1,52 +1,19 @@
-"""Two groups of results side by side: the newest result of each unit counts, and differences have intervals."""
+"""Two groups of runs side by side: the shares that failed, and their difference with its interval."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pandaeval_collector.show.view.rates import GroupCounts, compared
-
-
-def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any]:
-    return {
-        "level": "trace",
-        "metric": "m",
-        "trace_id": unit,
-        "session_id": "s",
-        "success": success,
-        "outcome": "unscored" if success is None else "scored",
-        "why": "no_content" if success is None else None,
-        "evaluator": {"version": version},
-    }
-
-
-def tally(*results: dict[str, Any], version: str | None = None) -> GroupCounts:
-    made = GroupCounts()
-    made.add(results, version, set())
-    return made
-
-
-def test_of_each_unit_the_newest_counts() -> None:
-    made = tally(result("a", True), result("a", False), result("b", None), result("c", False)).metrics["trace.m"]
-    assert (made.passed, made.failed, made.missing) == (1, 1, 1)
-
-
-def test_versions_of_a_metric_are_told_apart() -> None:
-    results = (result("a", True, "2"), result("a", False, "1"))
-    assert tally(*results, version="1").metrics["trace.m"].failed == 1
-    assert tally(*results, version="2").metrics["trace.m"].passed == 1
+from pandaeval_collector.show.view.rates import compared
 
 
 def test_the_difference_has_newcombes_interval() -> None:
     """56 of 70 against 48 of 80: the example of Newcombe (1998), method 10."""
-    first = tally(*(result(f"{n}", n < 48) for n in range(80)))
-    second = tally(*(result(f"{n}", n < 56) for n in range(70)))
-    (line,) = compared(first, second)
-    assert line == ("trace.m: a 0.600 passed of 80, b 0.800 of 70; difference +0.200 (+0.052 to +0.334); b is better")
-    assert "b is worse" in next(compared(second, first))
+    line = compared((48, 80), (56, 70))
+    assert line == (
+        "a: 48 of 80 runs failed (0.600), b: 56 of 70 (0.800); difference +0.200 (+0.052 to +0.334); b is worse"
+    )
+    assert "b is better" in compared((56, 70), (48, 80))
+    assert not compared((5, 10), (5, 10)).endswith(("worse", "better"))
 
 
-def test_groups_without_verdicts_are_said_to_have_none() -> None:
-    assert list(compared(tally(), tally())) == []
-    assert "only in b: 1.000 passed of 1" in next(compared(tally(), tally(result("a", True))))
-    assert "no verdicts (a: 1, b: 0" in next(compared(tally(result("a", None)), tally()))
+def test_a_group_without_runs_is_said_to_have_none() -> None:
+    assert compared((0, 0), (1, 4)) == "a has 0 runs, b has 4: there is nothing to compare"

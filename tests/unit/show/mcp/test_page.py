@@ -23,14 +23,14 @@ async def test_every_tool_is_told_and_none_that_is_not_there() -> None:
     for tool in tools:
         assert tool.description
         assert tool.annotations is not None
-        assert tool.annotations.read_only_hint is (tool.name not in ("start_run", "labels_next"))
+        assert tool.annotations.read_only_hint is (tool.name != "start_run")
         assert tool.input_schema["additionalProperties"] is False
 
 
 async def test_an_argument_that_a_tool_does_not_have_is_refused() -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         with pytest.raises(ToolError, match=r"hour\n.*not permitted"):
-            await server(Asker(client, "")).call_tool("failures", {"hour": 1})
+            await server(Asker(client, "")).call_tool("incidents", {"hour": 1})
 
 
 def test_the_snippets_are_json() -> None:

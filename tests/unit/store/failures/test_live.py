@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -24,7 +23,6 @@ from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
 from pandaeval_collector.store.failures import MOST_GAUGES, Failure, GroupGauges
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
-from support.api import asking, served
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.line import RunningLine
@@ -171,8 +169,6 @@ async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_
     assert len(results) == 5
     assert sorted(row.count for row in groups if row.label == "error") == [1, 4]
     assert set(of_group) == {row.id for row in groups if row.label == "error"}
-    [largest] = [row for row in groups if row.count == 4]
-    assert {each["trace_id"] for each in largest.examples} == {trace.trace_id.hex() for trace in traces}
     assert sum(each.count for each in series) == sum(row.count for row in groups)
     assert all('["pandaeval.failure.severity","high"]' in each.attributes for each in series)
 
@@ -215,21 +211,3 @@ def test_the_log_event_names_the_group() -> None:
     assert b"pandaeval.failure.group\x12\x0e\n\x0c0123456789ab" in log_record(
         encode_attributes([replace(made, failure_group="0123456789ab")])[0]
     )
-
-
-async def test_the_api_lists_groups(tmp_path: Path) -> None:
-    store = Store(tmp_path, "off")
-    example = {"result": "r", "trace_id": "a" * 32, "span_id": "b" * 16, "session_id": None, "turn": 0, "reason": "x"}
-    rows = [row(1), replace(row(2, "low"), examples=({**example, "at": 2.5},))]
-    store.commit(WriteSet(failures=rows)).result()
-    store.close()
-    with served(tmp_path) as app:
-        async with asking(app) as client:
-            listed = (await client.get("/api/v1/failures")).json()["items"]
-            grave = (await client.get("/api/v1/failures", params={"severity": "medium"})).json()["items"]
-            one = await client.get("/api/v1/failures/g2")
-            missing: httpx.Response = await client.get("/api/v1/failures/none")
-    assert [(each["id"], each["occurrences"]) for each in listed] == [("g1", 1), ("g2", 1)]
-    assert [each["id"] for each in grave] == ["g1"]
-    assert one.json()["examples"] == [{**example, "at": 2500}]
-    assert missing.status_code == 404

@@ -36,10 +36,11 @@ function onTheHour(from, to, most) {
 }
 
 // Runs over time, the failed ones on top. `zoom`: is told the two ends of what somebody drags over.
-function overTime({ since, step, runs, failed }, zoom) {
+function overTime({ since, step, runs, failed, incident }, zoom) {
+  const what = incident ? "of this incident" : "with findings";
   const told = el("output", { class: "told muted" }, "drag to zoom");
   const bad = sum(failed), all = sum(runs);
-  const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} with findings` });
+  const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} ${what}` });
   const day = runs.length * step > 2 * 86400e3;
   const at = (s) => moment(s * 1000).slice(day ? 5 : 11, 16);
   const xs = runs.map((_, bar) => (since + bar * step) / 1000);
@@ -50,7 +51,7 @@ function overTime({ since, step, runs, failed }, zoom) {
     hooks: {
       setCursor: [(u) => {
         const bar = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, "x") * 1000 - since) / step);
-        told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} with findings`;
+        told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} ${what}`;
       }],
       setSelect: [(u) => {
         const { left, width: wide } = u.select;
@@ -58,7 +59,7 @@ function overTime({ since, step, runs, failed }, zoom) {
       }],
     },
   }), [xs, runs, runs.map((count, bar) => count - failed[bar])]];
-  return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), "with findings"), told), plotted(holder, draw));
+  return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), what), told), plotted(holder, draw));
 }
 
 // Some numbers as a row of small bars. `of`: what they are, for those who do not see them; `bad`: parts of them.

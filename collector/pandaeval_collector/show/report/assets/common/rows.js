@@ -57,9 +57,9 @@ function unitRow(unit, query) {
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
   const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : isThin(unit) ? el("span", { class: "chip unscored" }, "hardly checked") : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
-  const title = (asked || first).in;
+  const title = (unit.session && unit.session.asked) || (asked || first).in;
   const { us, tokens, usd, at } = takenBy(unit);
-  return el("a", { class: `row unit ${state}`, href: unit.href },
+  return tickable(el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },
       el("span", { class: "title", dir: "auto" }, title || (unit.session ? unit.session.id : first.id)),
       el("span", { class: "muted facts" }, agents.slice(0, 3).join(", "), unit.session && title ? [agents.length ? " · " : "", el("span", { class: "id" }, unit.session.id)] : null)),
@@ -67,7 +67,7 @@ function unitRow(unit, query) {
     el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
     el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
     el("span", { class: "taken" }, el("span", {}, us ? duration(us) : "–"), el("small", {}, [tokens && `${compact(tokens)} tokens`, usd && dollars(usd)].filter(Boolean).join(" · "))),
-    el("span", { class: "when" }, at ? when(at) : ""));
+    el("span", { class: "when" }, at ? when(at) : "")), (asked || first).id);
 }
 
 // What all runs of a unit took together, and when the last began.
@@ -90,11 +90,11 @@ function later(run) {
 
 function traceRow(trace, position) {
   const tokens = sum(trace.tokens);
-  return el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
+  return tickable(el("a", { class: `row trace ${trace.state} ${position === undefined ? "" : "numbered"}`, href: traceHref(trace.id) },
     position !== undefined && el("span", { class: "position" }, String(position)),
     el("span", { class: "said" },
       el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
       el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
     el("span", { class: "facts muted" }, [trace.agent, when(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`, trace.usd && dollars(trace.usd)].filter(Boolean).map((fact, at) => [at ? " · " : "", fact])),
-    el("span", { class: "scores" }, crashed(trace), chips(trace.results)));
+    el("span", { class: "scores" }, crashed(trace), chips(trace.results))), trace.id);
 }

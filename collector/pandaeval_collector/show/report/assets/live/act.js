@@ -10,28 +10,46 @@ async function tell(path, body) {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
   });
   if (!answer.ok) throw await refusal(answer);
-  return answer.json();
+  return answer.status === 204 ? null : answer.json();
 }
 
-// Whether a result is right, in one click. What is kept is a person's own verdict: it changes no score.
+// Whether a result is right, in one click, and another that takes it back. What is kept is a person's own verdict: it
+// changes no score.
 function beside(result) {
   if (!can("POST /annotations") || result.outcome !== "scored" || typeof result.success !== "boolean") return null;
   const [kind, id] = location.hash.slice(2).split("?")[0].split("/");
   const unit = kind === "session" ? { session_id: decodeURIComponent(id) } : { trace_id: id };
-  const spot = el("span", { class: "judgement" });
-  const it = result.success ? "pass" : "failure";
-  const button = (text, title, passed) => el("button", { class: "link", type: "button", title, onclick: async (event) => {
-    event.target.disabled = true;
+  const about = { ...unit, metric: result.metric, annotator: "page" };
+  const spot = el("span", { class: "judgement" }), it = result.success ? "pass" : "failure";
+  const button = (text, title, path, body, then) => el("button", { class: "link", type: "button", title, onclick: async ({ target }) => {
+    target.disabled = true;
     try {
-      await tell("/annotations", { ...unit, metric: result.metric, passed, annotator: "page" });
-      const agrees = passed === result.success;
-      spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: this ${it} is ${agrees ? "right" : "wrong"} · `), button(agrees ? "it is wrong" : "it is right after all", "The newer verdict counts", !passed));
+      await tell(path, body);
+      then();
     } catch (error) {
       spot.replaceChildren(el("span", { class: "bad", role: "alert" }, `not kept: ${error.message}`));
     }
   } }, text);
-  spot.append(button("✓ right", `This ${it} is right`, result.success), " ", button("✗ wrong", `This ${it} is wrong`, !result.success));
+  const asked = () => spot.replaceChildren(...[["✓ right", true], ["✗ wrong", false]].flatMap(([text, agrees]) => {
+    const passed = agrees === result.success;
+    return [button(text, `This ${it} is ${agrees ? "right" : "wrong"}`, "/annotations", { ...about, passed }, () => shownKept(passed)), " "];
+  }));
+  const shownKept = (passed) => spot.replaceChildren(el("span", { class: "muted", role: "status" }, `kept: this ${it} is ${passed === result.success ? "right" : "wrong"} · `),
+    button("undo", "Take it back", "/annotations/undo", about, asked));
+  asked();
+  labelsOf(unit).then((given) => { const held = given.find((each) => each.metric === result.metric && each.annotator === "page" && each.passed !== null); if (held) shownKept(held.passed); }, () => {});
   return spot;
+}
+
+let labels = null;
+
+// What people have said of the trace or session that is shown: asked once for all of its scores.
+function labelsOf(unit) {
+  if (labels === null) {
+    labels = ask(`/annotations?limit=500&${new URLSearchParams(unit)}`).then(({ body }) => body.items);
+    setTimeout(() => { labels = null; });
+  }
+  return labels;
 }
 
 // A run over one session: what it would take is said first, and nothing is asked before the second click. It may cost

@@ -25,7 +25,7 @@ function failedShare(failed, all, ...more) {
 async function agentsPage(query) {
   watched = null;
   said("");
-  const found = await failing(query, true);
+  const found = await failing(query, { measured: true, limit: 1 });
   whole = (await ask("/overview")).body;
   for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
   const head = ["agent", "runs", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];

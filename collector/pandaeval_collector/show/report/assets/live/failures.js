@@ -1,106 +1,148 @@
-// Incidents: what failed within the window by cause, how grave, since when and how often, and one example.
+// Incidents: what failed within the window by cause, how grave, since when and how often; one of them with its runs, and
+// what people say of it.
 
 const FIRST = 8;
+const STATES = ["open", "new", "known", "resolved", "muted", "all"];
 
-async function failing(query, measured) {
+async function failing(query, more = {}) {
   const asked = asking(query);
   asked.delete("failed");
-  asked.set("limit", "200");
-  if (measured) asked.set("measured", "true");
-  return (await ask(`/page/incidents?${asked}`)).body;
+  for (const [name, value] of Object.entries({ limit: 200, state: query.get("state") || "open", ...more })) asked.set(name, value);
+  return (await ask(`/incidents?${asked}`)).body;
+}
+
+function severityOf({ severity }) {
+  return el("span", { class: `severity ${severity}` }, el("i", { "aria-hidden": "true" }), severity);
+}
+
+// What people say of an incident, and where it goes: nothing for one that is simply new.
+function tagsOf({ triage, trend }) {
+  const back = triage.state === "new" && triage.at !== null && triage.by !== "" ? "new again" : "";
+  return [trend === "begun" ? "just begun" : trend, triage.state === "new" ? back : triage.state].filter(Boolean).map((text) => el("span", { class: "state" }, text));
+}
+
+function nameOf(incident) {
+  return [failureName(incident), ...new Set(incident.also.map(([key, label]) => failureName({ metric: key, label })))].join(" + ");
 }
 
 function incidentRow(incident, query) {
   const agents = incident.agents.filter(Boolean);
   const to = new URLSearchParams(query);
-  to.set("group", groupOf(incident));
-  return el("a", { class: `incident ${incident.severity}`, href: `#/failures?${to}` },
-    el("span", { class: "severity" }, el("i", { "aria-hidden": "true" }), incident.severity),
-    el("span", { class: "what" }, el("b", {}, failureName(incident)), " ", incident.state && el("span", { class: "state" }, incident.state), el("span", { class: "reason", dir: "auto" }, incident.reason)),
+  to.set("group", incident.id);
+  return el("a", { class: `incident ${incident.severity}`, href: `#/failures?${to}` }, severityOf(incident),
+    el("span", { class: "what" }, el("b", {}, nameOf(incident)), " ", tagsOf(incident), el("span", { class: "reason", dir: "auto" }, incident.triage.note ? el("i", {}, `${incident.triage.note} · `) : "", incident.reason)),
     el("span", { class: "agents muted" }, agents[0] || "", agents.length > 1 && ` +${agents.length - 1}`),
     spark(incident.spark, "runs over time"),
     el("span", { class: "times" }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
     el("span", { class: "when" }, when(incident.last_at), el("small", {}, "since ", when(incident.first_at))));
 }
 
-// What an incident is called in an address.
-function groupOf(incident) {
-  return incident.id || `${incident.metric}/${incident.label}`;
-}
-
 function incidentList(found, query, most) {
-  if (!found.total) return null;
-  const more = found.total - Math.min(most, found.incidents.length);
+  const settled = found.states.resolved + found.states.muted;
+  if (!found.total && !settled) return null;
+  const more = found.total - Math.min(most, found.incidents.length), all = carried(query);
   return [el("h2", {}, "Incidents ", el("small", {}, "gravest, newest and rising first")),
-    el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))),
-    more > 0 ? el("p", {}, el("a", { href: `#/failures${carried(query)}` }, `All ${number(found.total)} incidents`)) : null];
+    found.total ? el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))) : el("p", { class: "muted" }, "All of them are resolved or muted."),
+    more > 0 || settled ? el("p", { class: "muted" }, more > 0 && el("a", { href: `#/failures${all}` }, `All ${number(found.total)} incidents`), more > 0 && settled ? " · " : "",
+      settled ? el("a", { href: `#/failures${all}${all ? "&" : "?"}state=all` }, `${number(settled)} resolved or muted`) : "") : null];
 }
 
 // The page of all incidents of the window, or of the one that the address names.
 async function failuresPage(query) {
   watched = null;
   said("");
-  const wanted = query.get("group");
-  if (wanted) return incidentPage(wanted, query);
-  const found = await failing(query);
+  if (query.get("group")) return incidentPage(query.get("group"), query);
+  const found = await failing(query), held = query.get("state") || "open";
   const rows = el("section", { class: "card flush incidents" });
   const more = paged(found.incidents, 3 * STEP, (each) => incidentRow(each, query), rows);
-  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "nothing failed here"), windows(query)), zoomable(found, query), filters("failures", query), found.total ? rows : null, more];
+  const counts = { ...found.states, open: found.states.new + found.states.known, all: sum(Object.values(found.states)) };
+  const to = (state) => { const view = new URLSearchParams(query); view.set("state", state); return `#/failures?${view}`; };
+  const states = el("nav", { class: "pills states", "aria-label": "State" }, STATES.map((state) => el("a", { class: "pill", href: to(state), "aria-current": state === held ? "true" : null }, `${humane(state)} ${number(counts[state])}`)));
+  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "nothing failed here"), windows(query)), zoomable(found, query), filters("failures", query), states, found.total ? rows : el("p", { class: "notice" }, "No incident is listed here."), more];
 }
 
-// The list of an incident's traces in an address.
-function tracesOf(incident, query) {
-  const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name)));
-  for (const [name, value] of [["metric", incident.metric], ["failed", "1"], ["order", "newest"]]) view.set(name, value);
-  return view;
+// The list of an incident's traces in an address. `more`: what else they have to be.
+function tracesOf(incident, query, more = {}) {
+  const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && name !== "state"));
+  for (const [name, value] of Object.entries({ metric: incident.metric, failed: "1", order: "newest", ...more })) view.set(name, value);
+  return `#/traces?${view}`;
 }
 
 async function incidentPage(id, query) {
-  const found = await failing(query);
-  const incident = found.incidents.find((each) => groupOf(each) === id || each.groups.includes(id));
-  const examples = await examplesOf(incident ? incident.groups : [id]);
-  const known = await tracesWith(incident, query);
-  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/failures" }, "Failures"), " / incident");
-  if (!incident && !examples.length) return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
+  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, "Failures"), " / incident");
+  const path = `/incidents/${encodeURIComponent(id)}`, asked = asking(query);
+  let found, elsewhere = null;
+  try {
+    try {
+      found = (await ask(`${path}?${asked}`)).body;
+    } catch (error) {
+      if (!error.expected) throw error;
+      found = (await ask(path)).body;
+      elsewhere = el("p", { class: "notice" }, "Nothing of it in this window: this is all that is kept.");
+    }
+  } catch (error) {
+    if (!error.expected) throw error;
+    return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
+  }
   const rows = el("section", { class: "card flush" });
-  const more = paged(alike(examples, known), 3 * STEP, (held) => exampleRow(held, known), rows);
-  return [crumbs, el("div", { class: "top" }, el("h1", {}, incident ? failureName(incident) : "Incident"), incident && el("span", { class: "muted" }, metricName(incident.metric), " ", el("code", {}, incident.metric)), windows(query)),
-    incident ? el("section", { class: `card about ${incident.severity}` }, el("p", { dir: "auto" }, incident.reason), el("p", { class: "muted" }, el("span", { class: `severity ${incident.severity}` }, el("i", { "aria-hidden": "true" }), incident.severity),
-      ` ${incident.state ? `${incident.state}, ` : ""}${many(incident.runs, "run")} of ${incident.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(incident.last_at), ", first ", when(incident.first_at)), spark(incident.spark, "runs over time")) : el("p", { class: "muted" }, "Nothing of it in this window."),
-    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), incident && !incident.metric.startsWith("session.") ? el("a", { href: `#/traces?${tracesOf(incident, query)}` }, "all of them") : null), examples.length ? [rows, more] : incident && incident.trace_id && el("a", { href: exampleHref(incident) }, "The newest of them")];
+  const more = paged(alike(found.examples), STEP, (held) => exampleRow(held, found), rows);
+  const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
+  return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).slice(0, found.trend ? 1 : 0),
+      found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found)),
+    zoomable({ ...found, runs: found.all, incident: true }, query),
+    parts.length ? el("div", { class: "cards three" }, parts) : null,
+    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric && !found.metric.startsWith("session.") ? el("a", { href: tracesOf(found, query) }, "all of them") : null), rows, more];
 }
 
-// The newest failures of these groups.
-async function examplesOf(groups) {
-  const { body } = await ask("/failures?limit=1000");
-  return body.items.filter(({ id }) => groups.includes(id)).flatMap(({ examples, metric: key }) => examples.map((example) => ({ ...example, metric: key }))).sort((a, b) => b.at - a.at).slice(0, 200);
+// What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
+function triageOf(incident) {
+  const { triage } = incident;
+  const told = (each) => [each.by && `by ${each.by}`, each.at !== null && ago(each.at)].filter(Boolean).join(", ");
+  if (!can("POST /incidents/state")) return el("p", {}, el("b", {}, humane(triage.state)), ` ${told(triage)} `, triage.note);
+  const note = el("input", { type: "text", id: "note", value: triage.note, maxlength: 2000, placeholder: "why, since when, a ticket" });
+  const by = el("input", { type: "text", id: "by", value: triage.by || kept("by", ""), maxlength: 200, placeholder: "who you are" });
+  const status = el("span", { class: "muted", role: "status" }, told(triage));
+  const states = el("span", { class: "choices", role: "group", "aria-label": "State" });
+  const mark = async (state) => {
+    try {
+      keep("by", by.value);
+      drawn(await tell("/incidents/state", { ids: incident.ids, state, note: note.value, by: by.value }));
+    } catch (error) {
+      status.textContent = `not kept: ${error.message}`;
+    }
+  };
+  const drawn = (each) => {
+    triage.state = each.state;
+    status.textContent = told(each);
+    states.replaceChildren(...STATES.slice(1, -1).map((state) => el("button", { class: "pill", type: "button", "aria-pressed": String(state === each.state), onclick: () => mark(state) }, humane(state))));
+  };
+  drawn(triage);
+  return el("form", { class: "triage", onsubmit: (event) => { event.preventDefault(); mark(triage.state); } }, states, el("label", {}, "Note ", note), el("label", {}, "By ", by), el("button", { class: "link" }, "Keep note"), status);
 }
 
-// Traces of the incident by their ids, for their words.
-async function tracesWith(incident, query) {
-  if (!incident) return new Map();
-  const { body } = await ask(pathOf("traces", tracesOf(incident, query)));
-  return new Map(linked(body.index).traces.map((trace) => [trace.id, trace]));
+// How many of the runs of each agent, version or model are of the incident.
+function partsOf(incident, kind, query) {
+  const parts = incident.parts.filter((part) => part.kind === kind);
+  const keys = { version: "service.version", model: "gen_ai.request.model" };
+  const more = (name) => (kind === "agent" ? { agent: name } : { attribute: `${keys[kind]}=${name}` });
+  return parts.length ? el("section", { class: "card" }, el("h2", {}, `By ${kind} `, el("small", {}, "share of its runs")), parts.slice(0, 8).map((part) =>
+    el("a", { class: "part", href: tracesOf(incident, query, more(part.name)) }, el("span", { class: "name" }, part.name || "(no name)"), spark(part.spark, `runs of ${part.name} over time`),
+      el("span", { class: "times" }, failedShare(part.failed, part.runs), el("small", {}, `${number(part.failed)} of ${number(part.runs)}`))))) : null;
 }
 
 // Examples with the same reason, question and answer but for numbers as one, with how many they are.
-function alike(examples, known) {
+function alike(examples) {
   const held = new Map();
   for (const example of examples) {
-    const trace = known.get(example.trace_id) || {}, key = JSON.stringify([example.reason, trace.in, trace.out]).replace(/\d+/g, "0");
+    const key = JSON.stringify([example.reason, example.input, example.output]).replace(/\d+/g, "0");
     if (held.has(key)) held.get(key).count += 1; else held.set(key, { example, count: 1 });
   }
   return [...held.values()];
 }
 
-function exampleRow({ example, count }, known) {
-  const trace = known.get(example.trace_id);
-  return el("a", { class: "example", href: exampleHref(example) }, el("span", { class: "says" }, trace && trace.in ? el("b", { class: "q", dir: "auto" }, trace.in) : null, el("span", { class: trace && trace.in ? "muted" : "", dir: "auto" }, example.reason)),
-    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.turn === null ? (trace && trace.in ? "" : example.session_id || "") : `turn ${example.turn + 1}`), el("span", { class: "when" }, when(example.at)));
-}
-
-// A trace, opened at the step of its finding, or the session where the failure is that of a session.
-function exampleHref(example) {
-  if (example.trace_id) return `#/trace/${example.trace_id}?finding=${encodeURIComponent(example.metric)}`;
-  return `#/session/${encodeURIComponent(example.session_id)}`;
+function exampleRow({ example, count }, { metric: key }) {
+  const href = example.trace_id ? `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` : `#/session/${encodeURIComponent(example.session_id)}`;
+  return tickable(el("a", { class: "example", href }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, example.reason)),
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.at))), example.trace_id);
 }

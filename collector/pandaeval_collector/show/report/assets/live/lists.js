@@ -2,7 +2,8 @@
 
 const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
-const VIEW = ["window", "since", "until", "agent", "service", "metric", "q", "failed", "order", "each"];
+const CHOSEN = ["agent", "service", "metric", "q", "failed", "label", "attribute", "min_seconds", "min_usd"]; // what filters choose by
+const VIEW = ["window", "since", "until", ...CHOSEN, "order", "each", "state"];
 
 function windowName(query) {
   return isZoomed(query) ? "chosen time" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[1];
@@ -22,9 +23,11 @@ function carried(query) {
 function asking(query) {
   const asked = new URLSearchParams({ window: isZoomed(query) ? "all" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[0] });
   for (const name of ["since", "until"]) if (query.get(name)) asked.set(name, new Date(Number(query.get(name))).toISOString());
-  for (const name of ["agent", "service", "metric"]) if (query.get(name)) asked.set(name, query.get(name));
+  for (const name of ["agent", "service", "metric", "label", "attribute", "min_seconds", "min_usd"]) if (query.get(name)) asked.set(name, query.get(name));
   if (query.get("q")) asked.set("text", query.get("q"));
-  if (query.get("failed")) asked.set(query.get("metric") ? "success" : "failed", query.get("metric") ? "false" : "true");
+  const verdict = query.get("failed"), isOne = query.get("metric") || query.get("label");
+  if (verdict === "none") asked.set("outcome", "unscored");
+  else if (verdict) asked.set(isOne ? "success" : "failed", String((verdict === "1") !== Boolean(isOne)));
   return asked;
 }
 
@@ -90,19 +93,40 @@ function filters(of, query) {
     const held = event.target.id;
     show(true).then(() => { // as if it had not been made anew
       const field = held && document.getElementById(held);
-      if (field) { field.focus(); if (field.setSelectionRange) field.setSelectionRange(field.value.length, field.value.length); }
+      if (field) { field.focus(); if (/^(text|search)$/.test(field.type)) field.setSelectionRange(field.value.length, field.value.length); }
     });
   };
   const named = (values) => [["", "any"], ...values.map((each) => [each, each])];
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
-  const chosen = ["agent", "service", "metric", "q", "failed", "order"].filter((name) => query.get(name)).length;
+  const chosen = [...CHOSEN, "order"].filter((name) => query.get(name)).length, more = CHOSEN.slice(5);
+  const verdicts = query.get("metric") ? [["", "any"], ["1", "failed in it"], ["0", "passed in it"], ["none", "not scored"]] : [["", "any"], ["1", "with findings"], ["0", "without findings"], ["none", "something not scored"]];
+  const typed = (text, name, given) => el("label", {}, `${text} `, el("input", { id: `by-${name}`, value: query.get(name) || "", onchange: change(name), ...given }));
   return el("details", { class: "filtering", open: !matchMedia("(max-width: 720px)").matches || chosen > 0 }, el("summary", {}, "Filters"), el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
     el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "question or answer ( / )", oninput: later(change("q")) })),
-    el("label", { class: "check" }, "Only ", el("span", {}, el("input", { type: "checkbox", id: "by-failed", checked: query.get("failed") === "1", onchange: change("failed") }), query.get("metric") ? " failed in it" : " with findings"))));
+    field("Verdict", "failed", verdicts),
+    el("details", { class: "more-filters", open: more.some((name) => query.get(name)) }, el("summary", {}, "More"), el("span", {},
+      typed("Label", "label", { placeholder: "loop, false_success", size: 16 }), typed("Attribute", "attribute", { placeholder: "service.version=1.4", pattern: "[^=\\s]+=.*" }),
+      typed("Took at least (s)", "min_seconds", { type: "number", min: 0, step: "any" }), typed("Cost at least ($)", "min_usd", { type: "number", min: 0, step: "any" }))), views()));
+}
+
+// Views that this browser keeps, by name; a click shows one, and the address is what is kept.
+function views() {
+  const held = kept("views", []), bar = el("span", { class: "views-kept" });
+  const drawn = (list) => {
+    keep("views", list);
+    bar.replaceChildren(...list.map((each) => el("span", { class: "pill", "aria-current": each.address === addressed() ? "true" : null }, el("a", { href: each.address }, each.name),
+      el("button", { class: "link", type: "button", "aria-label": `Forget the view ${each.name}`, onclick: () => drawn(list.filter((other) => other !== each)) }, "✕"))),
+    el("details", { class: "keeping" }, el("summary", {}, "Save this view"), el("input", { type: "text", "aria-label": "Name of the view", placeholder: "its name, then Enter", maxlength: 60, onkeydown: (event) => {
+      const name = event.target.value.trim();
+      if (event.key === "Enter" && name) drawn([...list.filter((other) => other.name !== name), { name, address: addressed() }]);
+    } })));
+  };
+  drawn(Array.isArray(held) ? held.filter((each) => each && typeof each.name === "string" && String(each.address).startsWith("#/")) : []);
+  return bar;
 }
 
 async function tracesPage(query) {
@@ -121,9 +145,10 @@ async function sessionsPage(query) {
 
 // How many match what is looked for, of how many: a text or a result is not counted by the list itself.
 async function matches(of, query) {
-  if (!query.get("q") && !query.get("metric")) return "";
+  const read = CHOSEN.slice(2);
+  if (!read.some((name) => query.get(name) && !(name === "failed" && query.get(name) !== "none"))) return "";
   const all = new URLSearchParams(query);
-  for (const name of ["q", "metric", "failed"]) all.delete(name);
+  for (const name of read) all.delete(name);
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
   const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
   const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;

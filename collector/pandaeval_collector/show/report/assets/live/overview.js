@@ -21,8 +21,8 @@ async function overview(query) {
 }
 
 function summary(found, first) {
-  const fresh = found.incidents.filter((each) => each.state === "new").length, rising = found.incidents.filter((each) => each.state === "rising").length;
-  return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} new`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
+  const fresh = found.incidents.filter((each) => each.trend === "begun").length, rising = found.incidents.filter((each) => each.trend === "rising").length;
+  return [first, found.total && many(found.total, "incident"), fresh && `${number(fresh)} just begun`, rising && `${number(rising)} rising`].filter(Boolean).join(", ");
 }
 
 // What components of the collector raised: results, readings or deliveries are missing for it.
@@ -67,12 +67,12 @@ function findings(body, query) {
 function headline(body, query, matching) {
   const name = windowName(query);
   const when = name && ` in the ${name}`;
-  const filtered = ["agent", "service", "metric", "q", "failed"].some((each) => query.get(each));
+  const filtered = CHOSEN.some((each) => query.get(each));
   const what = filtered ? "matching run" : "run";
   if (!body.index.order.length) return `No ${what}s${when}`;
   if (isBlind(body)) return `Nothing could be scored${when}`;
   if (matching) return `${matching}${when}`;
-  if (query.get("failed")) return `${many(body.traces, "matching run")}${when}`;
+  if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
   const { right, all, what: unit } = judged(query);
   if (all) return [percent(right / all), " handled correctly ", el("small", {}, `(${between(right, all)}) of ${many(all, unit)} judged since the store began`)];
   return [`Not judged${whole.judge ? " yet" : ""}: `, body.failed ? el("em", {}, number(body.failed)) : "", findings(body, query).replace(/^\d[\d,]*/, "")];

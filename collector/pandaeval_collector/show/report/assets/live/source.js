@@ -1,5 +1,5 @@
 // The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
-// #/session/<id>, #/trace/<id>?span=<id>… for any that the collector knows.
+// #/session/<id>, #/trace/<id>?span=<id>…, #/compare?a=<id>&b=<id> for any that the collector knows.
 
 const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
@@ -49,10 +49,11 @@ function heading() {
 }
 
 async function pageOf(kind, at, query) {
-  if (kind === "trace" || kind === "session") {
+  const one = { trace: () => traceOf(at, query), session: () => sessionOf(at), compare: () => comparePage(query) }[kind];
+  if (one) {
     watched = null;
     said("");
-    return kind === "trace" ? traceOf(at, query) : sessionOf(at);
+    return one();
   }
   lastList = addressed();
   return (PAGES[kind] || overview)(query);
@@ -93,8 +94,11 @@ function missingSpans() {
 
 // Ways to other programs, as ui.links has them.
 function beyond(trace) {
-  const held = { trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
-    start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) };
+  return away({ trace_id: trace.id, session_id: trace.of ? trace.of.id : "", agent: trace.agent || "", service: trace.service || "",
+    start_ms: String(trace.at), end_ms: String(trace.at + Math.ceil(trace.us / 1000)) });
+}
+
+function away(held) {
   const links = Object.entries(whole.links).map(([name, template]) =>
     el("a", { href: template.replace(/\{(\w+)\}/g, (as, key) => (key in held ? encodeURIComponent(held[key]) : as)), target: "_blank", rel: "noreferrer noopener" }, `${name} ↗`));
   return links.length ? el("span", { class: "beyond" }, links) : null;

@@ -1,0 +1,94 @@
+"""Incidents over the API: by state, one of them with its runs, and what people say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.store.rows import DecidedTrace, ListedRow, ResultRow
+from support.api import Lookouts
+from unit.show.api.test_incidents import group
+
+RUNS = [(at, f"{at:032x}", "desk" if at < 4 else "shop", "1" if at < 2 else "2", at != 5) for at in range(6)]
+LOOP, ALONE = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    store, changes = Store(tmp_path, "off"), WriteSet()
+    for at, id_, agent, version, fails in RUNS:
+        trace = bytes.fromhex(id_)
+        facts = {"id": id_, "at": NOW + at, "in": f"question {at}", "out": f"answer {at}", "agent": agent}
+        changes.traces.append(DecidedTrace(trace, 1, True, "d", frozenset(), [], 0))
+        listed = ListedRow(trace, NOW + at, agent, agent, "", "", False, orjson.dumps(facts))
+        changes.listed.append(replace(listed, attributes=(f"service.version={version}", "gen_ai.request.model=m")))
+        for metric in ("trace.loop", "trace.call") if fails else ():
+            body = {"label": metric, "reason": f"{metric} in {at}", "trace_id": id_, "outcome": "scored", "score": 0.0}
+            body |= {"span_ids": ["s1", "s2"], "evaluator": {"kind": "code"}, "session_id": None}
+            body["metadata"] = {"failure_group": {"id": LOOP if metric == "trace.loop" else ALONE}}
+            result = ResultRow(f"{metric} {id_}", id_, metric, 1, orjson.dumps(body))
+            result.success, result.signal = False, 0.0
+            changes.results.append(result)
+    changes.failures += [group(LOOP, "high", "it loops"), group(ALONE, "medium", "it repeats")]
+    store.commit(changes).result()
+    lookouts = Lookouts(tmp_path, Work(store))
+    yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
+    lookouts.close()
+    store.close()
+
+
+def _found(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
+    answer = client.get("/api/v1/incidents", params=asked).json()
+    assert answer["total"] == len(answer["incidents"])
+    return list(answer["incidents"])
+
+
+def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(client: TestClient) -> None:
+    [row] = _found(client)
+    assert (row["metric"], row["also"], row["runs"]) == ("trace.loop", [["trace.call", "trace.call"]], 5)
+    assert row["triage"] == {"state": "new", "note": "", "by": "", "at": None}
+    whole = client.get(f"/api/v1/incidents/{ALONE}").json()
+    assert {key: whole[key] for key in row} == row, "by any of its groups"
+    assert (sum(whole["all"]), sum(whole["failed"])) == (6, 5)
+    shares = {(part["kind"], part["name"]): (part["failed"], part["runs"]) for part in whole["parts"]}
+    by_agent = {("agent", "desk"): (4, 4), ("agent", "shop"): (1, 2)}
+    assert shares == by_agent | {("version", "1"): (2, 2), ("version", "2"): (3, 4), ("model", "m"): (5, 6)}
+    newest = whole["examples"][0]
+    said = {"input": "question 4", "output": "answer 4", "reason": "trace.loop in 4", "trace_id": RUNS[4][1]}
+    assert {key: newest[key] for key in said} == said
+    assert client.get("/api/v1/incidents/none").status_code == 404
+
+
+def test_a_state_is_kept_and_what_is_settled_is_not_open(client: TestClient) -> None:
+    [row] = _found(client, state="open")
+    tag = client.get("/api/v1/incidents").headers["etag"]
+    said = {"ids": row["ids"], "state": "muted", "note": " known upstream ", "by": "kim"}
+    answer = client.post("/api/v1/incidents/state", json=said)
+    assert (answer.status_code, answer.json()["note"]) == (200, "known upstream")
+    assert _found(client, state="open") == []
+    [muted] = _found(client, state="muted")
+    assert (muted["triage"]["by"], muted["triage"]["note"]) == ("kim", "known upstream")
+    assert client.get("/api/v1/incidents", headers={"if-none-match": tag}).status_code == 200
+    client.post("/api/v1/incidents/state", json={"ids": row["ids"], "state": "new"})
+    assert len(_found(client, state="new")) == 1
+    states = client.get("/api/v1/incidents", params={"severity": "critical"}).json()["states"]
+    assert states == {"new": 0, "known": 0, "resolved": 0, "muted": 0}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"ids": []}, {"ids": ["../x"]}, {"state": "gone"}, {"more": 1}, {"note": "x" * 2001}]
+)
+def test_what_cannot_be_kept_is_refused(client: TestClient, wrong: dict[str, Any]) -> None:
+    said = {"ids": [LOOP], "state": "known"} | wrong
+    assert client.post("/api/v1/incidents/state", json=said).status_code == 422
+    assert len(_found(client, state="new")) == 1
