@@ -31,6 +31,7 @@ from deploy.grafana.words import (
     per_bar,
     quantile,
     share,
+    verdicts,
 )
 
 _METRIC = chosen('gen_ai_evaluation_name=~"$metric"')
@@ -77,10 +78,16 @@ def _verdicts_over_time() -> Panel:
     """Sessions and runs apart, as some are judged as both."""
     legend = "{{pandaeval_level}} handled correctly: {{pandaeval_passed}}"
     labels = chosen('gen_ai_evaluation_name="correctness"', DECIDED)
+    closed = per_bar(EVALUATIONS + chosen('gen_ai_evaluation_name="agent_reliability"'), "pandaeval_level")
+    judged = per_bar(verdicts("session", DECIDED), "pandaeval_level")
     return graph(
         "Verdicts",
-        "Whether agents did their job, by a judge. Runs are judged where they belong to no session.",
-        {legend: per_bar(EVALUATIONS + labels, f"pandaeval_level, {PASSED}")},
+        "Whether agents did their job, by a judge. Runs are judged where they belong to no session. A verdict may come "
+        "some bars after its session closed.",
+        {
+            legend: per_bar(EVALUATIONS + labels, f"pandaeval_level, {PASSED}"),
+            "{{pandaeval_level}} closed and not judged": f"clamp_min({closed} - ({judged} or 0 * {closed}), 0)",
+        },
         width=10,
         stacked=True,
     )

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lab.demo_verdicts import messages_of_users
 from pandaeval_collector.cli import app
-from pandaeval_lab.cli._recordings import VERDICTS, messages_of_users, recorded_judge
+from pandaeval_lab.cli._recordings import VERDICTS, recorded_judge
 from pandaeval_lab.cli._summary import Summary
 
 

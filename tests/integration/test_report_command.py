@@ -136,7 +136,7 @@ def test_the_demo_can_write_its_report(tmp_path: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
     assert "10 sessions, 30 traces" in outcome.output
     made = parsed(file.read_text())
-    assert made.index["about"]["sources"] == ["recorded demo sessions"]
+    assert made.index["about"]["sources"] == ["store pandaeval-data"]
     assert made.index["about"]["unreadable"] == 0
 
 

@@ -24,9 +24,20 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab._mailbox import Folder, Mailbox  # noqa: E402
 from lab.arena import Questions, asked, evaluate, wait_for_replies  # noqa: E402
-from pandaeval_lab.cli._recordings import JUDGED, VERDICTS, messages_of_users  # noqa: E402
+from pandaeval_lab.cli._recordings import JUDGED, VERDICTS, requests  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
 RECORDINGS = files("pandaeval_lab.cli._recordings")
+
+
+def messages_of_users() -> dict[str, list[str]]:
+    """Returns the messages of each session's user, which tell it from the others."""
+    found: dict[str, list[str]] = {}
+    with TraceFiles() as run:
+        run.add_all(requests())
+        for trace in run.traces():
+            found.setdefault(trace.session_id or "", []).extend(turn.user or "" for turn in trace.turns)
+    return found
 
 
 def recorded(folder: Folder, names: set[str], reader: str, day: date) -> dict[str, Any]:

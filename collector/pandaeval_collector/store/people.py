@@ -46,10 +46,6 @@ class People(StoreTable):
         """Returns whether any verdict is stored."""
         return bool(self._row("SELECT EXISTS (SELECT 1 FROM people_labels)")[0])
 
-    def reader(self) -> sqlite3.Connection:
-        """The calling thread's connection for reading."""
-        return self._reader()
-
 
 def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
     """Returns whether the store has decided the trace, or a trace of the session, that a verdict is about."""

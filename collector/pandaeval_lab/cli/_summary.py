@@ -62,7 +62,7 @@ class Worst:
 class _Scores:
     """The scores of one metric. ``scores``: their sum, exact whatever their order; ``values``: that in the metric's own
     scale; ``worst``: the lowest values, lowest first; ``apart``: how far the judge was from itself where it was asked
-    twice, and whether its verdict changed; ``second``: how far a second judge agreed."""
+    twice, and whether its verdict changed."""
 
     n: int = 0
     scores: Fraction = Fraction()
@@ -70,7 +70,6 @@ class _Scores:
     worst: list[Worst] = field(default_factory=list)
     apart: list[tuple[float, bool]] = field(default_factory=list)
     alike: bool = False
-    second: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, result: Result) -> None:
         """Adds a result that is scored."""
@@ -87,9 +86,6 @@ class _Scores:
             self.apart.append((retest["difference"], retest.get("flipped", False)))
         if "judge_agreement" in metadata:
             self.alike = "label" in metadata["judge_agreement"]
-        second = metadata.get("second_agreement")
-        if second is not None and second["n"] >= self.second.get("n", 0):
-            self.second = second
 
 
 class Summary:
@@ -177,11 +173,6 @@ class Summary:
                 agreement = 1.0 - sum(apart for apart, _ in each.apart) / n
                 found[key] = AskedTwice(agreement, sum(flipped for _, flipped in each.apart), n, each.alike)
         return found
-
-    def seconds(self) -> Mapping[str, Mapping[str, Any]]:
-        """Returns for each metric how far the second judge agreed with the first at the end of the run: the figures as
-        results have them (``second_agreement``)."""
-        return {key: each.second for key, each in self._scores.items() if each.second}
 
     @property
     def headline(self) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import print_list, safe, table
 from pandaeval_collector.show.view.results import ResultView
-from pandaeval_collector.show.view.texts import NONE, estimate, number
+from pandaeval_collector.show.view.texts import NONE, number
 from pandaeval_collector.show.view.unscored import unasked
 from pandaeval_lab.cli._summary import TURN, SessionSummaryRow, Summary, TraceSummaryRow
 from pandaeval_lab.replay.root_causes import RootCause
@@ -114,8 +114,8 @@ def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
     columns = ["metric", "scored", "mean", "assumed", "unscored", "why unscored"]
-    agreement, seconds, means = summary.agreement(), summary.seconds(), summary.means()
-    columns += ["asked twice"] * bool(agreement) + ["second judge"] * bool(seconds)
+    agreement, means = summary.agreement(), summary.means()
+    columns += ["asked twice"] * bool(agreement)
     rows: list[list[object]] = []
     for key in sorted(summary.tallies):
         tally = summary.tallies[key]
@@ -124,22 +124,8 @@ def _metric_table(summary: Summary, out: Console) -> Table:
             alone = agreement.get(key)
             shown = "" if alone is None else f"agrees {alone.agreement:.2f}, {alone.flips} of {alone.n} flipped"
             row.append(f"{shown}; does not discriminate" if alone is not None and alone.alike else shown)
-        row += [_second(seconds.get(key))] * bool(seconds)
         rows.append(row)
     return table(columns, rows, on=out, title="Metrics")
-
-
-def _second(figures: Mapping[str, Any] | None) -> str:
-    """Returns a second judge's agreement, as ``agrees 0.81, kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
-    if figures is None:
-        return ""
-    kappa, apart = figures.get("kappa"), figures.get("difference")
-    shown = [f"agrees {figures['value']:.2f}"]
-    if kappa is not None:
-        shown.append(f"kappa {estimate(kappa['value'], kappa['ci_low'], kappa['ci_high'])}")
-    if apart is not None:
-        shown.append(f"differs by {apart['value']:+.2f}")
-    return ", ".join((*shown, f"n={figures['n']}"))
 
 
 def _cell(row: ResultView | None) -> Text:

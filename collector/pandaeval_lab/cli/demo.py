@@ -21,16 +21,13 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load
-from pandaeval_collector.runs.front import close_rules
-from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge
-from pandaeval_collector.runs.settings import evaluator, judge
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._recordings import recorded_judge, requests
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._tables import print_sessions, print_things
-from pandaeval_lab.cli.report import write_report
+from pandaeval_lab.cli.report import write_stored
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_lab.report.collect import ReportOrigin
 
 _PATIENCE_S = 50.0
 """So long it waits until nothing is left to do."""
@@ -77,24 +74,14 @@ def demo(
         print_things([each for each in results if each["metric"] == "correctness"], out)
         out.print(f"{sent} requests, {summary.traces} agent traces, {time.monotonic() - started:.1f} s")
         if report is not None:
-            out.print(f"{report}: {_reported(report)}")
+            data = Path(folder) / "data"
+            with contextlib.closing(Finder(data)) as finder, report.open("w", encoding="utf-8") as page:
+                size = write_stored(finder, _config(), Wanted(), None, lambda: page, lambda read, total: None)
+            out.print(f"{report}: {size}")
         out.print(_NEXT.format(judge=_config().judge.model))
         if out.is_terminal and not once:
             with contextlib.suppress(KeyboardInterrupt):
                 asyncio.run(_serve(Path(folder), kept, out))
-
-
-def _reported(report: Path) -> str:
-    """Writes the report of the recordings, and returns a sentence on its size."""
-    config = _config()
-    scorer, asked = evaluator(config), judge(config)  # whose results equal the collector's, id for id
-    assert asked is not None
-    with report.open("w", encoding="utf-8") as target, TraceFiles(close_rules(config)) as files:
-        files.add_all(requests())
-        origin = ReportOrigin(sources=["recorded demo sessions"])
-        with ReplayJudge(files.store, scorer, asked, os.environ) as caller:
-            scored = lambda decided: replay(files, scorer, caller, on_decided=decided)  # noqa: E731
-            return write_report(files, scored, Summary(), target, origin)
 
 
 def _config(**given: object) -> Config:

@@ -29,7 +29,7 @@ from pandaeval_lab.cli._align import prepared, print_alignment, tried, withdraw_
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
-from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, canaries, planned, sheet
+from pandaeval_lab.judge_check import CheckRun, Sheet, canaries, planned, sheet
 from pandaeval_lab.judge_check.questions import CheckItem, forecast
 
 _INTERRUPTED = 130
@@ -84,18 +84,16 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
     async def ask(told: Callable[[int], None]) -> None:
         async with judge_of(settings, os.environ) as found:
             asked.append(CheckRun(found, name, told, settings.judge.concurrency))
-            expected = forecast(items, (await found.prices()).get(name))
-            out.print(
-                f"{expected.calls} questions: as many calls, twice that if no reply holds at first; about "
-                f"{expected.tokens:,} tokens, {about(expected.usd)}"
-            )
+            tokens, usd = forecast(items, (await found.prices()).get(name))
+            calls = f"{len(items)} questions: as many calls, twice that if no reply holds at first"
+            out.print(f"{calls}; about {tokens:,} tokens, {about(usd)}")
             await asked[0].run(items)
 
     try:
         with progress(out, "asking") as told:
             asyncio.run(ask(lambda done: told(done, len(items))))
-    except (JudgeAwayError, CallFailedError) as error:
-        cure = cure_of(error.cause if isinstance(error, JudgeAwayError) else error)
+    except CallFailedError as error:
+        cure = cure_of(error)
         raise UserError(f"{name} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
 
 

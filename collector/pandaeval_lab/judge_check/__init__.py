@@ -4,7 +4,7 @@ words and order, and runs that try to talk to the judge.
 Imports replay.
 """
 
-from pandaeval_lab.judge_check.questions import METRIC, CheckRun, JudgeAwayError, canaries, planned
+from pandaeval_lab.judge_check.questions import METRIC, CheckRun, canaries, planned
 from pandaeval_lab.judge_check.sheet import Sheet, sheet
 
-__all__ = ["METRIC", "CheckRun", "JudgeAwayError", "Sheet", "canaries", "planned", "sheet"]
+__all__ = ["METRIC", "CheckRun", "Sheet", "canaries", "planned", "sheet"]

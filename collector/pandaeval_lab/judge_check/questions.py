@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
-from itertools import pairwise
 
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.jobs.anew import Forgetful, asked, pay, said
@@ -48,19 +47,6 @@ def answering(trace: Trace, text: str) -> Trace:
     """Returns the run with ``text`` as its last answer."""
     *before, last = trace.turns
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
-
-
-def parallel_swapped(trace: Trace) -> Trace | None:
-    """Returns the run with its first two parallel calls swapped, ``None`` without such calls."""
-    calls = list(trace.tool_calls)
-    for index, (one, other) in enumerate(pairwise(calls)):
-        if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
-            calls[index : index + 2] = [
-                replace(call, start_ns=place.start_ns, end_ns=place.end_ns)
-                for call, place in ((other, one), (one, other))
-            ]
-            return replace(trace, tool_calls=tuple(calls))
-    return None
 
 
 def sections_swapped(pack: Pack) -> Pack:
@@ -206,9 +192,6 @@ def _in_other_order() -> Iterator[CheckItem]:
         yield _item(POSITION, run, "tools in the other order", replace(run.trace, tools=run.trace.tools[::-1]))
         item = _item(POSITION, run, "sections in another order", run.trace)
         yield replace(item, pack=sections_swapped(item.pack))
-        swapped = parallel_swapped(run.trace)
-        if swapped is not None:
-            yield _item(POSITION, run, "parallel calls in the other order", swapped)
 
 
 def _attacked(number: int) -> Iterator[CheckItem]:
@@ -231,14 +214,6 @@ many times as much."""
 _PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE})
 
 
-class JudgeAwayError(Exception):
-    """The model cannot be asked at all; ``cause`` is the error of the last call."""
-
-    def __init__(self, cause: CallFailedError) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
@@ -251,22 +226,14 @@ class Reply:
     spent: AnswerCost = field(default_factory=AnswerCost)
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a check will take, if no reply has to be corrected. ``usd``: ``None`` where the price is not known."""
-
-    calls: int
-    tokens: int
-    usd: float | None
-
-
-def forecast(items: Sequence[CheckItem], price: Price | None) -> Forecast:
-    """Estimates the calls, tokens and costs of the questions; ``price``: of a token."""
+def forecast(items: Sequence[CheckItem], price: Price | None) -> tuple[int, float | None]:
+    """Estimates the tokens and US dollars that the questions take, if no reply has to be corrected; ``None`` where the
+    price is not known. ``price``: of a token."""
     questions = len(items) + (_OF_SESSION - 1) * sum(item.kind == SESSION for item in items)
     sent = sum(item.pack.tokens + tokens(SYSTEM) for item in items) + _QUESTION * questions
     got = _ANSWER * questions
     usd = None if price is None or price == FREE else sent * price.into + got * price.out
-    return Forecast(len(items), sent + got, usd)
+    return sent + got, usd
 
 
 class CheckRun:
@@ -287,7 +254,7 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when the first call fails or the
+        """Asks all questions, the first one alone. Raises ``CallFailedError`` when the first call fails or the
         provider denies access. Ends early, without an error, when the day's budget is used up."""
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -312,10 +279,10 @@ class CheckRun:
                 return
             except CallFailedError as error:
                 if error.failure is CallFailure.DENIED:
-                    raise JudgeAwayError(error) from error
+                    raise
                 if attempt == _TRIES or error.failure not in _PASSING:
                     if not self.replies:
-                        raise JudgeAwayError(error) from error
+                        raise
                     self.replies.append(Reply(item, failed=error.failure.value))
                     return
                 await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))

@@ -89,7 +89,7 @@ def _form(asked: Sequence[Reply]) -> Probe:
 def _canaries(asked: Sequence[Reply]) -> Probe:
     plain, wrong = _against_bands(asked, PLAIN)
     asks = "Is it right about known runs?"
-    return _share("canaries", asks, len(plain) - len(wrong), len(plain), "verdicts", LEAST_RIGHT, _out(wrong))
+    return _share("canaries", asks, len(plain) - len(wrong), len(plain), "verdicts", LEAST_RIGHT, _named(wrong))
 
 
 def _sessions(asked: Sequence[Reply]) -> Probe:
@@ -101,17 +101,13 @@ def _sessions(asked: Sequence[Reply]) -> Probe:
     figure = f"{right} of {len(sessions)}" + (f"; {failed} replies failed" if failed else "")
     fit = len(sessions) == len(known_sessions()) and right >= FIT and not failed
     found = share(right, len(sessions))
-    return _made("sessions", asks, len(sessions), "verdicts", figure, found, needed, fit, _out(wrong))
+    return _made("sessions", asks, len(sessions), "verdicts", figure, found, needed, fit, _named(wrong))
 
 
 def _against_bands(asked: Sequence[Reply], kind: str) -> tuple[list[Reply], list[Reply]]:
     """Returns the replies of a kind, and those that are out of their bands."""
     held, known = [reply for reply in asked if reply.item.kind == kind], _known()
     return held, [reply for reply in held if not known[reply.item.case].holds(reply.value)]
-
-
-def _out(wrong: Sequence[Reply]) -> str:
-    return f"out of their bands: {', '.join(dict.fromkeys(reply.item.case for reply in wrong))}" if wrong else ""
 
 
 def _known() -> dict[str, KnownRun]:

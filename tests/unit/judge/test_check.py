@@ -13,14 +13,13 @@ import pytest
 from lab.rig import make_canaries
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
-from pandaeval_lab.judge_check import CheckRun, JudgeAwayError, Sheet, canaries, planned, sheet
+from pandaeval_lab.judge_check import CheckRun, Sheet, canaries, planned, sheet
 from pandaeval_lab.judge_check.questions import (
     CheckItem,
     attacks,
     forecast,
     known_runs,
     known_sessions,
-    parallel_swapped,
 )
 from support import check_judges
 from support.attacks import corpus
@@ -129,14 +128,14 @@ class _Failing(OpinionCaller):
 
 async def test_a_wrong_key_ends_it_at_once() -> None:
     run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m")
-    with pytest.raises(JudgeAwayError, match="no key"):
+    with pytest.raises(CallFailedError, match="no key"):
         await run.run(ITEMS)
     assert not run.replies
 
 
 async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
     run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m")
-    with pytest.raises(JudgeAwayError):
+    with pytest.raises(CallFailedError):
         await run.run(ITEMS)
     assert not run.replies
 
@@ -174,11 +173,6 @@ def test_the_sessions_are_as_they_were_written() -> None:
 
 
 def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
-    [returned] = [run for run in known_runs() if run.name == "returned"]
-    swapped = parallel_swapped(returned.trace)
-    assert swapped is not None
-    assert [each.name for each in swapped.tool_calls] == ["check_stock", "find_order", "start_return"]
-    assert sum(item.form.startswith("parallel") for item in ITEMS) == 1
     plain = {item.case: item.pack for item in ITEMS if item.kind == "plain"}
     for item in ITEMS:
         if item.form.startswith("sections"):
@@ -189,8 +183,6 @@ def test_variants_change_what_they_are_to_change_and_nothing_else() -> None:
 
 
 def test_what_it_will_take_is_said_before_it_begins() -> None:
-    expected = forecast(ITEMS, Price(1e-6, 2e-6))
-    assert expected.calls == len(ITEMS)
-    assert expected.usd is not None
-    assert expected.usd == pytest.approx((expected.tokens + 150 * (len(ITEMS) + 2 * 12)) * 1e-6)
-    assert forecast(ITEMS, None).usd is None
+    tokens, usd = forecast(ITEMS, Price(1e-6, 2e-6))
+    assert usd == pytest.approx((tokens + 150 * (len(ITEMS) + 2 * 12)) * 1e-6)
+    assert forecast(ITEMS, None) == (tokens, None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._output import console
 from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
@@ -21,8 +18,6 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
-from pandaeval_lab.cli._summary import Summary
-from pandaeval_lab.cli._tables import print_summary
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace
@@ -185,17 +180,6 @@ class TestSecondJudge:
         assert told["kappa"]["ci_low"] < told["kappa"]["value"] < told["kappa"]["ci_high"]
         assert told["difference"]["value"] == pytest.approx(-0.2)
         assert told["difference"]["ci_low"] < -0.2 < told["difference"]["ci_high"]
-
-    async def test_the_table_of_a_run_shows_the_newest_figures(self, store: Store) -> None:
-        agreement, summary, out = Agreement(store, Telemetry()), Summary(), io.StringIO()
-        for one, other in [(0.9, 0.8), (0.2, 0.1), (0.3, 0.9)]:
-            await agreement.add("second", "trace.confidence", "a / b", (one, other), 0.5)
-            shown = agreement.of("second", "trace.confidence", "a / b")
-            assert shown is not None
-            summary.add({**_RESULT, "metadata": {"second_agreement": shown.to_dict()}})
-        print_summary(summary, console(file=out))
-        assert "second judge" in out.getvalue()
-        assert re.search(r"agrees 0\.73, kappa 0\.40 \(-?[\d.]+ to [\d.]+\), differs by \+0\.13, n=3", out.getvalue())
 
     async def test_without_a_share_nobody_else_is_asked(self, store: Store) -> None:
         caller = _TwoModels(0.9, 0.4)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.replay.files import Request
-from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.wire.otlp_json import decode_json, logs_from_json, traces_from_json
 
 JUDGED = ("session.correctness", "session.goal_completion", "session.user_friction")
@@ -35,13 +34,3 @@ def requests() -> Iterator[Request]:
         logs = "resourceLogs" in document
         decoded = logs_from_json(document) if logs else traces_from_json(document)
         yield Request(logs, decoded.SerializeToString())
-
-
-def messages_of_users() -> dict[str, list[str]]:
-    """Returns the messages of each session's user, which tell it from the others."""
-    found: dict[str, list[str]] = {}
-    with TraceFiles() as run:
-        run.add_all(requests())
-        for trace in run.traces():
-            found.setdefault(trace.session_id or "", []).extend(turn.user or "" for turn in trace.turns)
-    return found
