@@ -83,7 +83,9 @@ class Revisions:
         if for_good:
             later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
             judged = {about.partition(":")[0] for (about, _), row in newest.items() if _JUDGED in row.body}
-            self._emitter.add(decision.results, counted, decision.changes, first, later, judged)
+            undecided = {about.partition(":")[0] for (about, _), row in newest.items() if row.success == 0}
+            undecided |= {job.trace_id.hex() for job in decision.changes.jobs}
+            self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 
