@@ -215,7 +215,7 @@ def spans(
     encoded = []
     for group in _parts(sampled):
         first, about, unit = group[0].result, group[0].about, group[0].result.unit
-        is_judged = first.evaluator.kind == "llm"
+        is_judged = _is_judged(first)
         fails = any(each.result.success is False for each in group)
         is_part = is_judged or unit.level == "turn" or (unit.level == "trace" and unit.id in later)
         is_part = is_part or (unit.level == "trace" and unit.id in failed and not fails)
@@ -242,7 +242,7 @@ def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
     for each in sorted(results, key=_place):
         result, unit = each.result, each.result.unit
         key = (unit.level, unit.id)
-        if result.evaluator.kind == "llm":
+        if _is_judged(result):
             key = ("", result.id if unit.level == "session" else unit.trace_id)
         elif result.success is False and (unit.level == "trace" or unit.trace_id not in failed):
             failed[unit.trace_id] = key
@@ -252,8 +252,13 @@ def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
     return parts.values()
 
 
+def _is_judged(result: Result) -> bool:
+    """Returns whether a judge had a part in a result: not in what code said in its place, before one was asked."""
+    return result.evaluator.kind == "llm" and (isinstance(result.finding, Score) or bool(result.judge))
+
+
 def _place(each: EncodedResult) -> tuple[bool, bool, bool]:
-    is_judged = each.result.evaluator.kind == "llm"
+    is_judged = _is_judged(each.result)
     return is_judged, not each.result.is_verdict, is_judged and each.result.unit.level == "turn"
 
 

@@ -399,8 +399,12 @@ class TestSpans:
         assert span.name == "✓ evaluate confidence"
         assert "pandaeval.verdict" not in attributes(span.attributes)
 
+    def test_what_code_said_in_the_place_of_a_judge_stands_with_what_code_found(self) -> None:
+        [span] = emitted(result(), result("plan_quality", Assumed("no plan"), evaluator=JUDGE))
+        assert (span.name, len(span.events)) == ("✓ evaluate", 2)
+
     def test_what_is_assumed_makes_no_judged_span_green(self) -> None:
-        assumed = result("plan_quality", Assumed("no plan"), evaluator=JUDGE)
+        assumed = result("plan_quality", Assumed("no plan", {"judge": ASKED.metadata["judge"]}), evaluator=JUDGE)
         [span] = emitted(assumed)
         assert (span.name, len(span.events)) == ("evaluate judged", 1)
         failing = emitted(assumed, result("confidence", Score(0.1), evaluator=JUDGE))[0]

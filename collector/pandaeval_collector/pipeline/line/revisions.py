@@ -21,8 +21,8 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
-_JUDGED = b'"kind":"llm"'
-"""In the JSON of a judged result, and in no text there, whose quotes are escaped."""
+_JUDGED = b'"judge":{'
+"""In the JSON of a result for which a judge was asked, and in no text there, whose quotes are escaped."""
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
