@@ -25,8 +25,11 @@ from pandaeval_collector.exporters._otlp import transport
 from pandaeval_collector.exporters.delivery import outbox as outlet
 from pandaeval_collector.store.series import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
+from support.asked import GOOD, said
 from support.database import open_database
 from support.doors import grpc_client, http_client, until
+from support.judge import JudgeServer, Say, rubric_of
+from support.judged_files import MODEL
 from support.made_traces import Composer
 from support.otlp_sink import (
     HANG,
@@ -97,7 +100,7 @@ class House:
         await self.sink.listen(*self._ports.values())
 
     async def start(self, **environ: str) -> None:
-        config = load(None, {f"PANDAEVAL_{key}": value for key, value in self.settings.items()})
+        config = load(None, {f"PANDAEVAL_{key}": value for key, value in self.settings.items()} | environ)
         self._collector = Collector(config, environ)
         listening = await self._collector.start()
         self.grpc, self.health = listening.grpc, listening.health
@@ -235,6 +238,37 @@ class TestThreeSurfaces:
                 assert facts["pandaeval.url"].startswith("https://scores.example/#/")
             assert failed
             assert all(facts["pandaeval.url"] for facts in made.sink.evaluations("logs"))
+
+    async def test_what_judges_say_of_a_trace_leaves_as_one_span(self, house: Build) -> None:
+        """And where it is judged, what code found before does not say that the run passes."""
+        kind = {"reason": "It did not waver.", "confidence": 0.9}
+        answers = {**GOOD, "confidence": kind, "verbosity": {"reason": "Short.", "rating": 4}}
+        with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), answers))) as judge:
+            settings = {"MODEL": MODEL, "API_BASE": judge.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s"}
+            async with house("grpc") as made:
+                await made.stop()
+                made.settings |= {f"JUDGE__{name}": value for name, value in settings.items()}
+                await made.start(JUDGE_KEY="sk-test")
+                await made.send_and_wait()
+                spans = [span for span in made.sink.spans() if span.parent_span_id]
+        results = [each for each in made.results() if "judge" in each["metadata"] and each["level"] != "session"]
+        of_judges = {each["id"]: bytes.fromhex(each["trace_id"]) for each in results}
+        judged: dict[bytes, list[str]] = {}
+        for span in spans:
+            held = {attributes(event.attributes)["pandaeval.result.id"] for event in span.events} & of_judges.keys()
+            if held:
+                assert held == {id_ for id_, trace_id in of_judges.items() if trace_id == span.trace_id}
+                judged.setdefault(span.trace_id, []).append(span.name)
+        assert max(sum(trace_id == each for each in of_judges.values()) for trace_id in judged) > 3
+        assert {len(names) for names in judged.values()} == {1}
+        assert ["✓ evaluate judged"] in judged.values()
+        passing = {(s.trace_id, s.name) for s in spans if attributes(s.attributes).get("pandaeval.verdict") == "pass"}
+        assert not {trace_id for trace_id, _ in passing} & {
+            bytes.fromhex(each["trace_id"])
+            for each in made.results()
+            if each["success"] is False and each["level"] != "session"
+        }
+        assert {name for trace_id, name in passing if trace_id in judged} == {"✓ evaluate judged"}
 
     async def test_every_signal_may_have_a_sink_of_its_own(self, house: Build) -> None:
         other = OtlpSink()

@@ -107,7 +107,8 @@ def _judge(number: int, body: dict[str, Any]) -> Say:
     if number == 5:
         return Say(status=500)
     confidence = {"reason": "By chance.", "confidence": (0.4, 0.9, 0.2, 0.7, 0.9)[number % 5]}
-    return Say(said(body["messages"], rubric, {**GOOD, "confidence": confidence}))
+    never = {"never": "in form"} if rubric == "trace" else GOOD["step_efficiency"]
+    return Say(said(body["messages"], rubric, {**GOOD, "confidence": confidence, "step_efficiency": never}))
 
 
 def _damage(data: Path) -> None:

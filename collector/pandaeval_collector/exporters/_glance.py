@@ -52,10 +52,12 @@ class Glance(NamedTuple):
     blamed: bytes
 
 
-def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: bool, whole: str = "") -> Glance:
+def glance(
+    results: Sequence[Result], level: str, shows_failed: bool, is_part: bool, whole: str = "", passes: bool = True
+) -> Glance:
     """Sums up the results of one span about a trace, session or turn. ``shows_failed``: whether a failing result makes
     the status ERROR; ``is_part``: there are others of the run, so that these are named by their metrics, or by
-    ``whole``, and give it no verdict unless they fail it."""
+    ``whole``; ``passes``: whether they may say that it passed; else they give it no verdict unless they fail it."""
     attributes: list[bytes] = []
     scores: dict[str, float] = {}
     failures: list[tuple[float, Result]] = []
@@ -86,7 +88,7 @@ def glance(results: Sequence[Result], level: str, shows_failed: bool, is_part: b
     if failed:
         worst = failed[0]
         attributes.extend(_FAIL)
-    elif not (is_part or is_open) and (passing or not scored):  # a score without a threshold is no verdict
+    elif passes and not is_open and (passing or not (scored or whole)):  # a score without a threshold is no verdict
         attributes.extend(_PASS if passed else _THIN if passing else _UNSCORED)
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))

@@ -201,24 +201,29 @@ def spans(
     shows_failed: bool = True,
     later: Collection[str] = (),
     judged: Collection[str] = (),
+    undecided: Collection[str] = (),
 ) -> list[bytes]:
     """Encodes OTLP spans: for each unit one span with an event per result that took no model, for each trace one with
     an event per result of a judge about it and its turns, and one per judged result of a session. A failing one hangs
     below the span that it blames, all others below the evaluated span. Units that were not sampled by the application
     get none. ``shows_failed``: whether the status of a span with a failing result is ERROR; ``later``: ids of traces of
     which other results left before, so that these alone give no verdict; ``judged``: of those of which judged ones
-    did, so that what comes late is named by its metrics."""
+    did, so that what comes late is named by its metrics; ``undecided``: of those that do not pass yet, as a judge is
+    still to be asked, or not any more, as they failed before."""
     sampled = [each for each in results if each.result.unit.sampled]
     failed = {each.result.unit.trace_id for each in sampled if each.result.success is False}
     encoded = []
     for group in _parts(sampled):
         first, about, unit = group[0].result, group[0].about, group[0].result.unit
-        is_judged = first.evaluator.kind == "llm"
+        is_judged = _is_judged(first)
         fails = any(each.result.success is False for each in group)
         is_part = is_judged or unit.level == "turn" or (unit.level == "trace" and unit.id in later)
         is_part = is_part or (unit.level == "trace" and unit.id in failed and not fails)
         whole = "judged" if is_judged and unit.level != "session" and unit.trace_id not in judged else ""
-        told = glance([each.result for each in group], unit.level, shows_failed, is_part, whole)
+        passes = bool(whole) if is_part else True
+        if unit.level != "session" and (unit.trace_id in undecided or unit.trace_id in failed):
+            passes = False
+        told = glance([each.result for each in group], unit.level, shows_failed, is_part, whole, passes)
         attributes = (*_evaluated_at(first.time), *told.attributes)
         if is_judged and unit.level == "session":
             own = repeated(SPAN_ATTRIBUTES, (*about.ids, *group[0].own, *attributes)) + group[0].verdict.span
@@ -237,7 +242,7 @@ def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
     for each in sorted(results, key=_place):
         result, unit = each.result, each.result.unit
         key = (unit.level, unit.id)
-        if result.evaluator.kind == "llm":
+        if _is_judged(result):
             key = ("", result.id if unit.level == "session" else unit.trace_id)
         elif result.success is False and (unit.level == "trace" or unit.trace_id not in failed):
             failed[unit.trace_id] = key
@@ -247,8 +252,13 @@ def _parts(results: Iterable[EncodedResult]) -> Iterable[list[EncodedResult]]:
     return parts.values()
 
 
+def _is_judged(result: Result) -> bool:
+    """Returns whether a judge had a part in a result: not in what code said in its place, before one was asked."""
+    return result.evaluator.kind == "llm" and (isinstance(result.finding, Score) or bool(result.judge))
+
+
 def _place(each: EncodedResult) -> tuple[bool, bool, bool]:
-    is_judged = each.result.evaluator.kind == "llm"
+    is_judged = _is_judged(each.result)
     return is_judged, not each.result.is_verdict, is_judged and each.result.unit.level == "turn"
 
 

@@ -31,19 +31,24 @@ class Jobs(StoreTable):
     """The jobs of one store. Due times are of the store's running clock."""
 
     def lease(self, now: float, count: int) -> Future[list[Job]]:
-        """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
-        counted before it is made."""
+        """Leases ``count`` due jobs, newest first: nobody gets them again until they are put back. With more than one,
+        also the others that are due about the same traces, which share calls. An attempt is counted before it is
+        made."""
         return self._lease("due_at <= ? ORDER BY created_at DESC", now, count)
 
     def lease_old(self, before: float, count: int) -> Future[list[Job]]:
-        """Leases up to ``count`` jobs that were created before a time of the running clock, oldest first, whether they
-        are due or put off."""
+        """Leases ``count`` jobs, as :meth:`lease` does, that were created before a time of the running clock, oldest
+        first, whether they are due or put off."""
         return self._lease("created_at < ? ORDER BY created_at", before, count)
 
     def _lease(self, which: str, time: float, count: int) -> Future[list[Job]]:
         def work(connection: sqlite3.Connection) -> list[Job]:
-            query = f"SELECT no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
-            held = connection.execute(query, (time, count)).fetchall()
+            query = f"SELECT no, trace FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
+            found = connection.execute(query, (time, count)).fetchall()
+            held = dict.fromkeys((no,) for no, _ in found)
+            for trace in dict.fromkeys(trace for _, trace in found if trace and count > 1):
+                rest = "SELECT no FROM jobs WHERE trace = ? AND state = 'due' AND due_at <= ?"
+                held |= dict.fromkeys(connection.execute(rest, (trace, time)).fetchall())
             connection.executemany("UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", held)
             jobs = f"SELECT {_JOB} FROM jobs WHERE no = ?"  # noqa: S608
             return [Job(*connection.execute(jobs, key).fetchone()) for key in held]

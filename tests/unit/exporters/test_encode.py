@@ -276,8 +276,7 @@ class TestWholeMessages:
         )
         by = {"pandaeval.judge.model": "judge-large", "pandaeval.metric.version": "3"}
         facts = {key: value for key, value in FACTS.items() if key != "pandaeval.embedder"} | UNIT_FACTS | by
-        expected = UNIT_FACTS | {key: value for key, value in (SUMMARY | AT_PAGE).items() if key != "pandaeval.verdict"}
-        expected |= {"pandaeval.score.min": 0.75, "pandaeval.failed": []}
+        expected = UNIT_FACTS | SUMMARY | AT_PAGE | {"pandaeval.score.min": 0.75, "pandaeval.failed": []}
         assert attributes(span.attributes) == expected
         assert len(span.attributes) == len(expected)
         assert attributes(span.events[0].attributes) == facts
@@ -383,7 +382,16 @@ class TestSpans:
             "pandaeval.score.relevance": 0.6,
             "pandaeval.score.min": 0.6,
         }
-        assert "pandaeval.verdict" not in facts, "a part of the run's results"
+        assert facts["pandaeval.verdict"] == "pass"
+
+    @pytest.mark.parametrize("of", [result(), result("confidence", evaluator=JUDGE)], ids=["inline", "judged"])
+    def test_a_run_that_a_judge_has_yet_to_judge_or_that_failed_before_does_not_pass(self, of: Result) -> None:
+        verdicts = [
+            attributes(Span.FromString(each).attributes).get("pandaeval.verdict")
+            for undecided in ((), (TRACE_ID,))
+            for each in spans(encode_attributes([of]), undecided=undecided)
+        ]
+        assert verdicts == ["pass", None]
 
     def test_what_is_judged_late_is_named_by_its_metrics(self) -> None:
         late = encode_attributes([result("confidence", evaluator=JUDGE)])
@@ -391,8 +399,12 @@ class TestSpans:
         assert span.name == "✓ evaluate confidence"
         assert "pandaeval.verdict" not in attributes(span.attributes)
 
+    def test_what_code_said_in_the_place_of_a_judge_stands_with_what_code_found(self) -> None:
+        [span] = emitted(result(), result("plan_quality", Assumed("no plan"), evaluator=JUDGE))
+        assert (span.name, len(span.events)) == ("✓ evaluate", 2)
+
     def test_what_is_assumed_makes_no_judged_span_green(self) -> None:
-        assumed = result("plan_quality", Assumed("no plan"), evaluator=JUDGE)
+        assumed = result("plan_quality", Assumed("no plan", {"judge": ASKED.metadata["judge"]}), evaluator=JUDGE)
         [span] = emitted(assumed)
         assert (span.name, len(span.events)) == ("evaluate judged", 1)
         failing = emitted(assumed, result("confidence", Score(0.1), evaluator=JUDGE))[0]

@@ -56,7 +56,9 @@ class TestName:
     @pytest.mark.parametrize("finding", [Unscored(Why.NO_CONTENT), Score(0.5)], ids=["unscored", "no threshold"])
     def test_has_no_mark_where_nothing_passed(self, finding: Score | Unscored) -> None:
         assert shown(result(finding=finding, threshold=None)).name == "evaluate trace"
-        assert shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None)).name == "evaluate judged"
+        by_code = isinstance(finding, Unscored)
+        judged = shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None))
+        assert judged.name == ("evaluate trace" if by_code else "evaluate judged")
 
     def test_says_what_failed_and_no_number(self) -> None:
         assert shown(result(), LOOP).name == "✗ tool_loop"

@@ -259,8 +259,9 @@ TestJobsMachine.settings = settings(max_examples=examples(40), stateful_step_cou
 
 
 class TestLeases:
-    @pytest.mark.parametrize(("count", "leased"), [(0, []), (1, ["c"]), (2, ["c", "b"]), (9, ["c", "b", "a"])])
+    @pytest.mark.parametrize(("count", "leased"), [(0, []), (1, ["c"]), (2, ["c", "b", "a"]), (9, ["c", "b", "a"])])
     def test_the_newest_that_are_due(self, store: Store, count: int, leased: list[str]) -> None:
+        """With more than one, all that is due about their traces."""
         for id_ in "abc":
             _add(store, _job(id_))
         _add(store, _job("later", delay=60.0))

@@ -41,15 +41,18 @@ class Emitter:
         first: Collection[str] = (),
         later: Collection[str] = (),
         judged: Collection[str] = (),
+        undecided: Collection[str] = (),
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before; ``first``: ids of those that only replace interim ones; ``later``,
-        ``judged``: ids of traces of which other results, or judged ones, left before."""
+        ``judged``, ``undecided``: ids of traces, see :func:`pandaeval_collector.exporters.encode.spans`."""
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
-            changes.outbox.extend(outbox_batches("traces", spans(encoded, self._shows_failed, later, judged)))
+            changes.outbox.extend(
+                outbox_batches("traces", spans(encoded, self._shows_failed, later, judged, undecided))
+            )
         self.count(results, changes, counted, first)
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:

@@ -21,8 +21,8 @@ from pandaeval_otel.wire.labels import MOST_ID
 
 _NOT_SAMPLED = Why.NOT_SAMPLED.value
 _LEVELS = ("trace", "turn")
-_JUDGED = b'"kind":"llm"'
-"""In the JSON of a judged result, and in no text there, whose quotes are escaped."""
+_JUDGED = b'"judge":{'
+"""In the JSON of a result for which a judge was asked, and in no text there, whose quotes are escaped."""
 _NOTHING_LEFT = Unscored(
     Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
@@ -83,7 +83,9 @@ class Revisions:
         if for_good:
             later = {about for about, _ in newest}.difference(run.unit.id for run in decision.runs)
             judged = {about.partition(":")[0] for (about, _), row in newest.items() if _JUDGED in row.body}
-            self._emitter.add(decision.results, counted, decision.changes, first, later, judged)
+            undecided = {about.partition(":")[0] for (about, _), row in newest.items() if row.success == 0}
+            undecided |= {job.trace_id.hex() for job in decision.changes.jobs}
+            self._emitter.add(decision.results, counted, decision.changes, first, later, judged, undecided)
         else:
             self._emitter.add_interim(decision.results, decision.changes)
 
