@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import NoneType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from types import UnionType
+from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
@@ -122,16 +122,12 @@ class ByKind(Dialect):
         return reading
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "kind": (Kind, NoneType),
-    **dict.fromkeys(("input", "output", "tools"), (tuple, NoneType)),
-    **dict.fromkeys(("system", "error"), (str, NoneType)),
-    **dict.fromkeys(("arguments", "result"), (Captured, NoneType)),
-    "usage": (Usage, NoneType),
-    **dict.fromkeys(("tool_name", "tool_call_id", "request_model", "response_model", "response_id"), (str,)),
-    **dict.fromkeys(("previous_response_id", "agent_name", "user_id"), (str,)),
-    **dict.fromkeys(("session_ids", "documents", "content_refs", "notes"), (tuple,)),
-}
+def _types_of(hint: Any) -> tuple[type, ...]:
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return tuple(get_origin(kind) or kind for kind in kinds)
+
+
+_TYPES = {name: _types_of(hint) for name, hint in get_type_hints(Reading).items()}
 
 
 @cache

@@ -6,8 +6,8 @@ message readers know, and so does ``status='success' result='{…}' error=None``
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -16,17 +16,18 @@ from pandaeval_otel.dialects._values import MAX_REPR
 
 _OBJECT = re.compile(r"[A-Za-z_][\w.]*\((?:\w+=|[\w.]+\()")
 _FIELDS = re.compile(r"[A-Za-z_]\w*=(?:['\"\[({<]|None\b|True\b|False\b|-?\d|\w+\()")
-_STRING = re.compile(r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\"""", re.DOTALL)
-_QUOTES = frozenset("'\"")
-_PREFIXES = frozenset({"b", "r", "u"})
-_NUMBER = re.compile(r"-?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?")
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
-_ANGLE = re.compile(r"<[^<>:]*+(?::\s*+(?P<value>'[^'<>]*+'|\"[^\"<>]*+\"|-?[\w.]++))?+[^<>]*+>")
-_SPACE = re.compile(r"[\s,]*")
+_TOKEN = re.compile(
+    r"""[bru]?(?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\")"""
+    r"|(?P<word>[A-Za-z_][\w.]*)(?P<field>=)?"
+    r"|(?P<number>-?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+    r"|(?P<angle><[^<>:]*+(?::\s*+(?P<value>'[^'<>]*+'|\"[^\"<>]*+\"|-?[\w.]++))?+[^<>]*+>)"
+    r"|(?P<gap>(?<=[^\s,(\[{])\s+(?=[A-Za-z_]\w*=))",
+    re.DOTALL,
+)
+"""What Python reads otherwise, or not at all: ``<Role.USER: 'user'>``, fields with the name of a keyword, or without
+commas between them."""
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_WORDS = {"None": None, "True": True, "False": False}
-_CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _MAX_DIGITS = 19
 _FEWEST_FIELDS = 2
 """``x=5`` alone is what people write."""
@@ -41,22 +42,18 @@ _PART_TYPES = {
 }
 
 
-class _CutError(ValueError):
-    """The text ends, or stops being a repr, before the value does."""
-
-
 def from_repr(text: str) -> Any:
     """Returns the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
     text = text.strip()
     is_object = _OBJECT.match(text) is not None
     if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
         return None
-    reader = _Reader(text)
+    code = _TOKEN.sub(_as_python, text)
     try:
-        found = reader.value(0) if is_object else _object("", reader.fields("", 0))
-    except (_CutError, RecursionError):
+        found = _value(ast.parse(code if is_object else f"_({code})", mode="eval").body, 0)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    return found if reader.at_end() and len(found) >= (1 if is_object else _FEWEST_FIELDS) else None
+    return found if len(found) >= (1 if is_object else _FEWEST_FIELDS) else None
 
 
 def is_object_text(text: str) -> bool:
@@ -67,91 +64,41 @@ def is_object_text(text: str) -> bool:
     return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def at_end(self) -> bool:
-        return self._at >= len(self._text)
-
-    def value(self, depth: int) -> Any:
-        """Reads the value at the current position."""
-        if depth > MAX_DEPTH:
-            raise _CutError
-        text, at = self._text, self._at
-        mark = text[at : at + 1]
-        if mark in _CLOSERS:
-            return self._container(mark, depth)
-        scalar = _SCALARS.get(mark)
-        if scalar is not None:
-            pattern, read = scalar
-            match = pattern.match(text, at)
-            if match is None:
-                raise _CutError
-            self._at = match.end()
-            return read(match)
-        name = _NAME.match(text, at)
-        if name is None:
-            raise _CutError
-        self._at = name.end()
-        follower = text[self._at : self._at + 1]
-        if follower in _QUOTES and name[0] in _PREFIXES:
-            return self.value(depth)
-        if follower != "(":
-            return _WORDS.get(name[0], name[0])
-        self._at += 1
-        return _object(name[0].rpartition(".")[2], self.fields(")", depth + 1))
-
-    def fields(self, closer: str, depth: int) -> dict[str, Any]:
-        """Reads ``name=value`` pairs up to ``closer`` (``""``: the end of the text); values without a name by
-        position."""
-        found: dict[str, Any] = {}
-        while not self._closed(closer):
-            name = _NAME.match(self._text, self._at)
-            if name and self._text[name.end() : name.end() + 1] == "=":
-                self._at = name.end() + 1
-                found[name[0].lstrip("_")] = self.value(depth + 1)
-            elif closer:
-                found[str(len(found))] = self.value(depth + 1)
-            else:
-                raise _CutError
-        return found
-
-    def _container(self, opener: str, depth: int) -> Any:
-        self._at += 1
-        closer = _CLOSERS[opener]
-        items: list[Any] = []
-        pairs: dict[str, Any] = {}
-        while not self._closed(closer):
-            item = self.value(depth + 1)
-            self._skip()
-            if opener == "{" and self._text[self._at : self._at + 1] == ":":
-                self._at += 1
-                self._skip()
-                pairs[str(item)] = self.value(depth + 1)
-            else:
-                items.append(item)
-        return pairs if opener == "{" and not items else items
-
-    def _closed(self, closer: str) -> bool:
-        self._skip()
-        if self.at_end():
-            if closer:
-                raise _CutError
-            return True
-        if closer and self._text[self._at] == closer:
-            self._at += 1
-            return True
-        return False
-
-    def _skip(self) -> None:
-        match = _SPACE.match(self._text, self._at)
-        self._at = match.end() if match else self._at
+def _as_python(token: re.Match[str]) -> str:
+    if token["string"]:
+        return repr(_string(token["string"]))
+    if token["word"]:
+        return f"_{token['word']}=" if token["field"] else token["word"]
+    if token["number"]:
+        return f"{_number(token['number'])!r} "
+    return "," if token["gap"] else repr(token["value"].strip("'\"")) if token["value"] else "None"
 
 
-def _string(match: re.Match[str]) -> str:
-    text = match[0][1:-1]
+def _value(node: ast.expr, depth: int) -> Any:
+    """Returns what a piece of code stands for. Raises ``ValueError`` for what no repr holds."""
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deep")
+    match node:
+        case ast.Constant(value=str() | int() | float() | None):
+            return node.value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return [_value(item, depth + 1) for item in items]
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            pairs = zip(keys, values, strict=True)
+            return {str(_value(key, depth + 1)): _value(inner, depth + 1) for key, inner in pairs if key is not None}
+        case ast.Name() | ast.Attribute():
+            return ast.unparse(node)
+        case ast.Call(func=ast.Name() | ast.Attribute()):
+            fields = {str(at): _value(inner, depth + 1) for at, inner in enumerate(node.args)}
+            fields |= {(field.arg or "").lstrip("_"): _value(field.value, depth + 1) for field in node.keywords}
+            return _object(ast.unparse(node.func).rpartition(".")[2].lstrip("_"), fields)
+    raise ValueError("no repr of an object")
+
+
+def _string(quoted: str) -> str:
+    text = quoted[1:-1]
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
 
@@ -164,20 +111,11 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
 
 
-def _number(match: re.Match[str]) -> Any:
-    text = match[0]
+def _number(text: str) -> Any:
     if text.lstrip("-").isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
     number = float(text.replace("_", ""))
     return number if isfinite(number) else text
-
-
-_SCALARS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]] = {
-    **dict.fromkeys("'\"", (_STRING, _string)),
-    **dict.fromkeys("0123456789-", (_NUMBER, _number)),
-    # The value of <Role.USER: 'user'>; None for <Client object at 0x7f>.
-    "<": (_ANGLE, lambda match: match["value"].strip("'\"") if match["value"] else None),
-}
 
 
 def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     any_twice, repeated = _twice(tree)
     if not any_twice:
         return tree, 0
-    calls = [span for span in tree.outer_first() if span.kind in _CALLS]
+    calls = sorted([span for span in tree.spans if span.kind in _CALLS], key=tree.depth)  # outer before inner ones
     wrappers = _wrappers(calls, tree)
     groups: dict[str, list[Span]] = {}
     keepers: dict[str, str] = {}
@@ -67,10 +67,11 @@ def _twice(tree: Tree) -> tuple[bool, set[str]]:
     seen: set[str] = set()
     repeated: set[str] = set()
     any_twice = False
-    for span, above in tree.with_above():
+    for span in tree.spans:
         kind = span.kind
         if kind not in _CALLS:
             continue
+        above = tree.above(span)
         if (above is not None and above.kind is kind) or (span.response_id and span.response_id in seen):
             any_twice = True
         if kind is _LLM:
@@ -208,7 +209,7 @@ def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
     for inner in latest:
         if last.error is not None:
             break
-        if tree.is_below(inner, last):
+        if any(each is inner for each in tree.below(last)):
             last = inner
     return last.error
 

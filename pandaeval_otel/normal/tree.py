@@ -53,7 +53,6 @@ class Tree:
         self._cut: set[str] = set()
         self._below: dict[str, list[Span]] = {}
         self._position: dict[str, int] = {}
-        self._reach: dict[str, tuple[int, int]] = {}
         below: dict[str, _Place] = {}
         tied = False
         started: int | None = None
@@ -108,11 +107,6 @@ class Tree:
         """Returns the nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
 
-    def with_above(self) -> list[tuple[Span, Span | None]]:
-        """Returns all spans in order, each with its :meth:`above`."""
-        places = self._places
-        return [(span, places[span.span_id].above) for span in self.spans]
-
     def asides(self, span: Span) -> int:
         """Returns how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides
@@ -139,26 +133,6 @@ class Tree:
             found.sort(key=lambda inner: position[inner.span_id])
         self._below[span.span_id] = found
         return found
-
-    def is_below(self, inner: Span, outer: Span) -> bool:
-        """Returns whether a span is a descendant of another."""
-        reach = self._reach
-        # Numbers the spans from outside to inside: those below a span have the numbers between its own two.
-        path = [] if reach else [*self.tops, *(self.by_id[key] for key in self._cut)]
-        while path:
-            span = path.pop()
-            if span.span_id in reach:
-                reach[span.span_id] = reach[span.span_id][0], len(reach)
-            else:
-                reach[span.span_id] = len(reach), 0
-                path += [span, *self.children(span)]
-        (at, _), (begin, end) = reach[inner.span_id], reach[outer.span_id]
-        return begin < at < end
-
-    def outer_first(self) -> list[Span]:
-        """Returns all spans by depth, then by start time: outer before inner ones, whatever their clocks say."""
-        places = self._places
-        return sorted(self.spans, key=lambda span: places[span.span_id].depth)
 
     def _find_roots(self) -> tuple[Span, ...]:
         places = self._places

@@ -1,4 +1,4 @@
 """Runs in the application: the span and log processors, the context, and the thread that sends.
 
-Imports _proto, assembly, base, dialects, model, wire.
+Imports _proto, assembly, base, model, wire.
 """

@@ -29,6 +29,8 @@ _REMEMBERED = 20_000
 _PART_BYTES = 8 << 20  # with the span that makes it too much, still a request that every collector takes
 _TRACE_BYTES, _SPAN_BYTES = 1_700, 400
 """What a trace and each of its spans and records take beside their encoded bytes: ids, and their places in tables."""
+_BESIDE_BYTES = 300
+"""What a part takes beside its encoded bytes."""
 _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -45,17 +47,24 @@ Started = tuple[SpanContext, ContextIds]
 
 @dataclass(slots=True)
 class Part:
-    """A submission of a trace: the rest of it, or a part if ``fragment``. ``spans``, ``logs``: OTLP requests."""
+    """A trace, or a part of one, encoded as a request of its own: concatenated requests are one request. ``number``: in
+    the order of submission."""
 
-    trace_id: bytes = b""
-    reason: proto.CloseReason = proto.CLOSE_REASON_UNSPECIFIED
-    fragment: bool = False
-    spans: bytes = b""
-    logs: bytes = b""
-    span_count: int = 0
-    log_count: int = 0
-    session_end: bool = False
-    scope: ContextIds = NOTHING
+    trace_id: bytes
+    data: bytes
+    spans: int = 0
+    logs: int = 0
+    number: int = 0
+
+    @classmethod
+    def of(cls, completed: proto.CompletedTrace, spans: int = 0, logs: int = 0) -> Part:
+        """Encodes a submission of so many spans and log records."""
+        return cls(completed.trace_id, proto.SubmitTracesRequest(traces=[completed]).SerializeToString(), spans, logs)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes in memory."""
+        return len(self.data) + _BESIDE_BYTES
 
 
 @dataclass(slots=True)
@@ -112,7 +121,7 @@ class Collecting:
                     trace.session_end = True
                     trace.scope = replace(trace.scope, session=item.session)
                 else:
-                    self._ends.append(Part(session_end=True, scope=ContextIds(session=item.session)))
+                    self._ends.append(Part.of(proto.CompletedTrace(session_end=True, session_id=item.session)))
             else:
                 records.setdefault(item.log_record.trace_id, []).append(item)
         for signal, taken in (("spans", ended), ("logs", records)):
@@ -221,28 +230,36 @@ class Collecting:
             trace = self._traces.get(trace_id)
             if trace is not None:
                 self.held_bytes -= trace.size
-                parts.append(self._part(trace_id, trace, each.trigger in _CAPPED, shutting))
+                parts += self._part(trace_id, trace, each.trigger in _CAPPED, shutting)
         parts += self._ends
         self._ends = []
-        return [part for part in parts if part.span_count or part.log_count or part.session_end]
+        return parts
 
-    def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> Part:
+    def _part(self, trace_id: int, trace: _Trace, capped: bool, shutting: bool) -> list[Part]:
+        """Returns the submission of what is held of a trace; none where that is nothing."""
         finished = shutting or not trace.open
         whole = finished and trace.root_ended and trace_id not in self._inherited
         reason = proto.CLOSE_REASON_SHUTDOWN if shutting else proto.CLOSE_REASON_IDLE
         if whole or capped:
             reason = proto.CLOSE_REASON_LIMIT if capped else proto.CLOSE_REASON_ROOT_ENDED
-        part = Part(_bytes(trace_id), reason, fragment=not whole, scope=trace.scope)
-        part.span_count, part.log_count = trace.span_count, trace.log_count
-        part.spans = merged(trace.spans) if trace.spans else b""
-        part.logs = merged(trace.logs) if trace.logs else b""
+        completed = proto.CompletedTrace(
+            trace_id=_bytes(trace_id),
+            spans=merged(trace.spans) if trace.spans else b"",
+            logs=merged(trace.logs) if trace.logs else b"",
+            reason=reason,
+            fragment=not whole,
+            session_end=finished and trace.session_end,
+            session_id=trace.scope.session,
+            case_id=trace.scope.case,
+            trial=trace.scope.trial,
+        )
+        spans, logs = trace.span_count, trace.log_count
         if finished:
-            part.session_end = trace.session_end
             del self._traces[trace_id]
         else:
             trace.spans, trace.logs = [], []
             trace.span_count = trace.log_count = trace.size = 0
-        return part
+        return [Part.of(completed, spans, logs)] if spans or logs or completed.session_end else []
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
         if spans:

@@ -12,13 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest, SubmitTracesResponse
+from pandaeval_otel._proto.trace_service_pb2 import SubmitTracesResponse
 from pandaeval_otel.processor.collecting import Part
 from pandaeval_otel.processor.connection import channel, cure, retry_after_s
 from pandaeval_otel.processor.settings import Settings
@@ -28,24 +27,6 @@ from pandaeval_otel.processor.telemetry import ACKNOWLEDGED, DROPPED, REJECTED
 #
 # The worker thread owns it; it uses no clock and no network.
 _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
-_PART_BYTES = 300
-"""What a part takes beside its encoded bytes."""
-
-
-@dataclass(slots=True)
-class EncodedPart:
-    """One part of a trace, encoded as a request of its own: concatenated requests are one request."""
-
-    number: int
-    trace_id: bytes
-    data: bytes
-    spans: int
-    logs: int
-
-    @property
-    def size(self) -> int:
-        """The bytes that it takes in memory."""
-        return len(self.data) + _PART_BYTES
 
 
 class Buffer:
@@ -54,8 +35,8 @@ class Buffer:
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
         self._limit, self._count = limit, count
-        self._waiting: deque[EncodedPart] = deque()
-        self._batch: list[EncodedPart] = []
+        self._waiting: deque[Part] = deque()
+        self._batch: list[Part] = []
         self._batch_traces = _BATCH_TRACES
         self.size = 0
         """Bytes held, including those being sent."""
@@ -75,23 +56,11 @@ class Buffer:
         return oldest[0].number - 1 if oldest else self.newest
 
     def put(self, part: Part) -> None:
-        """Encodes a part and adds it, and drops the oldest parts beyond the limit."""
-        completed = CompletedTrace(
-            trace_id=part.trace_id,
-            spans=part.spans,
-            logs=part.logs,
-            reason=part.reason,
-            fragment=part.fragment,
-            session_end=part.session_end,
-            session_id=part.scope.session,
-            case_id=part.scope.case,
-            trial=part.scope.trial,
-        )
-        request = SubmitTracesRequest(traces=[completed]).SerializeToString()
+        """Adds a part, and drops the oldest parts beyond the limit."""
         self.newest += 1
-        encoded = EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count)
-        self._waiting.append(encoded)
-        self.size += encoded.size
+        part.number = self.newest
+        self._waiting.append(part)
+        self.size += part.size
         while self.size > self._limit and self._waiting:
             self._drop(self._waiting.popleft(), "buffer_full")
 
@@ -138,12 +107,12 @@ class Buffer:
             self._drop(waiting, reason)
         self._batch, self._waiting = [], deque()
 
-    def _drop(self, waiting: EncodedPart, reason: str) -> None:
+    def _drop(self, waiting: Part, reason: str) -> None:
         self.size -= waiting.size
         self.lost += 1
         self._tell(waiting, DROPPED, reason)
 
-    def _tell(self, waiting: EncodedPart, outcome: str, reason: str = "") -> None:
+    def _tell(self, waiting: Part, outcome: str, reason: str = "") -> None:
         if waiting.spans:
             self._count("spans", outcome, waiting.spans, reason)
         if waiting.logs:

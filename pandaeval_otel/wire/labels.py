@@ -43,11 +43,10 @@ class HumanLabel:
 
 def is_label(record: Any) -> bool:
     """Returns whether an OTLP log record is a person's verdict."""
-    if record.event_name:
-        return record.event_name == EVENT and _is_human(record.attributes)
-    return any(pair.key == "event.name" and pair.value.string_value == EVENT for pair in record.attributes) and (
-        _is_human(record.attributes)
-    )
+    names = (pair.value.string_value for pair in record.attributes if pair.key == "event.name")
+    if (record.event_name or next(names, "")) != EVENT:
+        return False
+    return any(pair.key == TYPE and pair.value.string_value.lower() == HUMAN for pair in record.attributes)
 
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
@@ -74,7 +73,3 @@ def _number(score: Any) -> float:
     if not 0.0 <= found <= 1.0:  # NaN is not
         raise LabelError(f"the score {str(score)[:40]!r} is no number from 0 to 1 (of 1 to 5 stars: (stars - 1) / 4)")
     return found
-
-
-def _is_human(attributes: Any) -> bool:
-    return any(pair.key == TYPE and pair.value.string_value.lower() == HUMAN for pair in attributes)

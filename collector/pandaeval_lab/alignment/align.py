@@ -131,9 +131,7 @@ def _change(
 ) -> VerdictChange:
     nothing = JudgedUnit(None)
     before, after = ([said.get(run.unit, nothing).passed is run.passed for run in runs] for said in (now, then))
-    change = verdict_change(before, after, [run.session or run.unit for run in runs])
-    assert change is not None
-    return change
+    return verdict_change(before, after, [run.session or run.unit for run in runs])
 
 
 # Is another way of judging the same runs nearer to people?
@@ -165,12 +163,10 @@ class VerdictChange:
         return self.low is not None and self.low > 0.0
 
 
-def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange | None:
-    """Compares two ways of judging. ``before``, ``after``: by run, whether it was judged as people do; ``clusters``:
-    its session. Returns ``None`` without a run."""
+def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange:
+    """Compares two ways of judging. ``before``, ``after``: by run, of which there is one at least, whether it was
+    judged as people do; ``clusters``: its session."""
     n = len(before)
-    if not n:
-        return None
     apart = [at for at in range(n) if before[at] != after[at]]
     found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)
     if len(apart) < 2:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pandaeval_otel.base._json import MAX_DEPTH
 from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
-from pandaeval_otel.dialects._values import MAX_DEPTH
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Media,

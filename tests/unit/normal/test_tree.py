@@ -171,5 +171,5 @@ def test_what_is_below_a_span_is_told_at_any_depth() -> None:
     first, second = spans.tool(top), spans.tool(top)
     inner = spans.add(Kind.STEP, first)
     tree = Tree(spans())
-    asked = {(a.name, b.name) for a in tree.spans for b in tree.spans if tree.is_below(a, b)}
+    asked = {(a.name, b.name) for a in tree.spans for b in tree.spans if a in tree.below(b)}
     assert asked == {(each.name, top.name) for each in (first, second, inner)} | {(inner.name, first.name)}

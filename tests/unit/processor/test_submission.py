@@ -48,7 +48,7 @@ def channel() -> Channel:
 def submission(channel: Channel) -> Submission:
     """One that is in the midst of a call."""
     made = Submission(settings(), lambda *_: None, lambda: None, lambda _: channel)  # type: ignore[arg-type,return-value]
-    made.buffer.put(Part(b"x" * 16, span_count=1))
+    made.buffer.put(Part(b"x" * 16, b"data", 1))
     made.step()
     return made
 

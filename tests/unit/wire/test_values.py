@@ -8,8 +8,9 @@ import warnings
 import pytest
 from hypothesis import strategies as st
 
+from pandaeval_otel.base._json import too_deep
 from pandaeval_otel.dialects import _values
-from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, salvage, too_deep
+from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, salvage
 
 
 @pytest.mark.parametrize(

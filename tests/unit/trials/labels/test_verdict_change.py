@@ -14,7 +14,6 @@ def change(better: int, worse: int, alike: int = 50) -> VerdictChange:
     before = [False] * better + [True] * worse + [True] * alike
     after = [True] * better + [False] * worse + [True] * alike
     found = verdict_change(before, after, range(len(before)))
-    assert found is not None
     return found
 
 
@@ -58,15 +57,10 @@ def test_of_one_run_that_differs_there_is_no_interval() -> None:
     assert change(0, 0, 2) == VerdictChange(2, 2, 2, 0, None, None)
 
 
-def test_without_a_run_there_is_no_change() -> None:
-    assert verdict_change([], [], []) is None
-
-
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=1, max_size=60))
 def test_whatever_comes_the_gain_lies_in_its_interval(runs: list[tuple[bool, bool, int]]) -> None:
     before, after, clusters = zip(*runs, strict=True)
     found = verdict_change(before, after, clusters)
-    assert found is not None
     if found.low is not None and found.high is not None:
         assert -1 - 1e-9 <= found.low <= found.gain + 1e-9
         assert found.gain - 1e-9 <= found.high <= 1 + 1e-9
