@@ -246,18 +246,14 @@ def stored_traces(connection: sqlite3.Connection, beginning: str = "") -> Iterat
     read. ``beginning``: of the id of those that are wanted, in hex."""
     connection.execute("BEGIN")
     try:
-        for no, trace_id in connection.execute(
-            "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) ORDER BY kept.no"
-        ):
-            if trace_id.hex().startswith(beginning):
-                (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-                yield _read(trace_id, unpacked, data)
-        for (trace_id,) in connection.execute("SELECT trace_id FROM chunks GROUP BY trace_id ORDER BY min(start_ns)"):
-            if trace_id.hex().startswith(beginning):
-                rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
-                yield _read(
-                    trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall()
-                )
+        query = "SELECT no, trace_id FROM kept JOIN traces USING (no) WHERE hex(trace_id) LIKE ? ORDER BY no"
+        for no, trace_id in connection.execute(query, (f"{beginning}%",)):
+            (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
+            yield _read(trace_id, unpacked, data)
+        query = "SELECT trace_id FROM chunks WHERE hex(trace_id) LIKE ? GROUP BY trace_id ORDER BY min(start_ns)"
+        for (trace_id,) in connection.execute(query, (f"{beginning}%",)):
+            rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
+            yield _read(trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall())
     finally:
         connection.rollback()
 
