@@ -10,14 +10,24 @@ from typing import Any
 import typer
 
 
+def file_argument(help_: str) -> Any:
+    """Declares an argument that names a file."""
+    return typer.Argument(metavar="FILE", help=help_)
+
+
+def file_option(help_: str, *names: str) -> Any:
+    """Declares an option that names a file."""
+    return typer.Option(*names, metavar="FILE", help=help_)
+
+
 def config_option(help_: str) -> Any:
     """Declares ``--config``, for all commands alike."""
-    return typer.Option("--config", "-c", metavar="FILE", help=help_)
+    return file_option(help_, "--config", "-c")
 
 
 def output_option(help_: str, *others: str) -> Any:
     """Declares ``--output``, for all commands alike. ``others``: more names of it."""
-    return typer.Option("--output", "-o", *others, metavar="FILE", help=help_)
+    return file_option(help_, "--output", "-o", *others)
 
 
 def declared(kind: type) -> dict[str, tuple[Any, Any]]:

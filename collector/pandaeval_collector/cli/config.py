@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from pandaeval_collector.cli._config import judge_notes, resolve_config, start_problems
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._hand import config_option, file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.config import check_machine, docs, effective, to_yaml
@@ -20,7 +20,7 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 
 @config.command("check")
 def check(
-    file: Annotated[Path | None, typer.Argument(help="The file; without it the environment alone is checked.")] = None,
+    file: Annotated[Path | None, file_argument("The file; without it the environment alone is checked.")] = None,
     config: Annotated[Path | None, config_option("The same, as other commands have it.")] = None,
     strict: Annotated[
         bool,

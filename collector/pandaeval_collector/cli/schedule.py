@@ -11,7 +11,7 @@ from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 
-_Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a schedule.")]
 
 
 schedule = typer.Typer(

@@ -120,7 +120,7 @@ def export(
         total = count_traces(connection)
         to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
         try:
-            for found in stored_traces(connection, trace.lower()):
+            for found in stored_traces(connection, trace):
                 if found.damage:
                     bad.append(found)
                 for logs, data in found.parts:

@@ -244,17 +244,14 @@ def count_traces(connection: sqlite3.Connection) -> int:
 def stored_traces(connection: sqlite3.Connection, start: str = "") -> Iterator[StoredTrace]:
     """Yields the traces with stored spans, earliest first as far as that is known, as the store is at the first
     read. ``start``: only those whose ids, in hex, begin so."""
-    like = f"{start}%"
     connection.execute("BEGIN")
     try:
-        for no, trace_id in connection.execute(
-            "SELECT kept.no, trace_id FROM kept JOIN traces USING (no) WHERE hex(trace_id) LIKE ? ORDER BY kept.no",
-            (like,),
-        ):
+        query = "SELECT no, trace_id FROM kept JOIN traces USING (no) WHERE hex(trace_id) LIKE ? ORDER BY no"
+        for no, trace_id in connection.execute(query, (f"{start}%",)):
             (data,) = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
             yield _read(trace_id, unpacked, data)
         query = "SELECT trace_id FROM chunks WHERE hex(trace_id) LIKE ? GROUP BY trace_id ORDER BY min(start_ns)"
-        for (trace_id,) in connection.execute(query, (like,)):
+        for (trace_id,) in connection.execute(query, (f"{start}%",)):
             rows = connection.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,))  # noqa: S608
             yield _read(trace_id, lambda rows: [(bool(row[0]), chunk_content(row)) for row in rows], rows.fetchall())
     finally:

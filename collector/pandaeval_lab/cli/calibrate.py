@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_folder
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._hand import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
 from pandaeval_collector.show.view.texts import NONE, estimate
@@ -26,16 +26,14 @@ from pandaeval_lab.replay.files import result_lines
 
 
 def calibrate(
-    labels: Annotated[Path, typer.Argument(help="CSV or JSON lines, as `pandaeval labels import` takes them.")],
-    results: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Results as JSON lines: `pandaeval evaluate --format json`.")
-    ] = None,
+    labels: Annotated[Path, file_argument("CSV or JSON lines, as `pandaeval labels import` takes them.")],
+    results: Annotated[Path | None, file_option("Results as JSON lines: `pandaeval evaluate --format json`.")] = None,
     store: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
     format_: given.Format = "table",
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep it in a file for judge.calibration.")] = None,
+    write: Annotated[Path | None, file_option("Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""

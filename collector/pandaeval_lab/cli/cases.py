@@ -14,7 +14,7 @@ import yaml
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import config_option, output_option
+from pandaeval_collector.cli._hand import config_option, file_argument, file_option, output_option
 from pandaeval_collector.cli._output import many, print_json, print_table, safe
 from pandaeval_collector.cli._run_place import ApiClient, at_collector
 from pandaeval_collector.jobs.job_traces import hider
@@ -47,7 +47,7 @@ def schema() -> None:
 
 @cases.command("check")
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Case files (YAML or JSON).")],
+    files: Annotated[list[Path], file_argument("Case files (YAML or JSON).")],
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
@@ -66,9 +66,9 @@ def check(
 @cases.command("promote")
 def promote(
     results: Annotated[
-        Path, typer.Argument(help="Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
+        Path, file_argument("Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
     ],
-    cases: Annotated[Path | None, typer.Option(help="The case file, of which -o writes the proposed ones.")] = None,
+    cases: Annotated[Path | None, file_option("The case file, of which -o writes the proposed ones.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
@@ -136,7 +136,7 @@ def from_failure(
     group: Annotated[str, typer.Argument(help="Id of an incident, as `pandaeval failures` lists them.")],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
     results: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --file: what evaluate --format json said of these files.")
+        Path | None, file_option("With --file: what evaluate --format json said of these files.")
     ] = None,
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
     output: Annotated[Path | None, output_option("Write the case to this file instead of standard output.")] = None,

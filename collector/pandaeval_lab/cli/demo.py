@@ -18,6 +18,7 @@ from rich.text import Text
 
 from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._hand import file_option
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.config import Config, load
@@ -38,8 +39,8 @@ Your own: `pandaeval collector`, or of stored traces `pandaeval evaluate FILE`."
 
 
 def demo(
-    keep: Annotated[Path | None, typer.Option(help="Keep the results here, as JSON lines.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write them here as a report, one HTML file.")] = None,
+    keep: Annotated[Path | None, file_option("Keep the results here, as JSON lines.")] = None,
+    report: Annotated[Path | None, file_option("Write them here as a report, one HTML file.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Do not go on to show them, as in a pipe.")] = False,
 ) -> None:
     """Start a collector, send it recorded sessions of real agents over OTLP, and show their scores.

@@ -17,7 +17,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import config_option, output_option
+from pandaeval_collector.cli._hand import config_option, file_option, output_option
 from pandaeval_collector.cli._output import console, many, progress, table
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError
@@ -64,7 +64,7 @@ def drill(
     ] = False,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
+        file_option("JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     format_: Annotated[

@@ -21,7 +21,7 @@ from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.cli._hand import config_option, declared, output_option
+from pandaeval_collector.cli._hand import config_option, declared, file_option, output_option
 from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -85,16 +85,15 @@ class EvaluateOptions:
         ),
     ] = None
     cases: Annotated[
-        Path | None, typer.Option(help="Case file (YAML or JSON): traces that are trials of its cases are graded.")
+        Path | None, file_option("Case file (YAML or JSON): traces that are trials of its cases are graded.")
     ] = None
     cases_report: Annotated[
-        Path | None,
-        typer.Option(help="Write the three-layer report of the cases to this file: .json, or .xml for JUnit."),
+        Path | None, file_option("Write the three-layer report of the cases to this file: .json, or .xml for JUnit.")
     ] = None
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None
     baseline: Annotated[
         Path | None,
-        typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
+        file_option("Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
     ] = None
     format: Annotated[
         ResultFormat,

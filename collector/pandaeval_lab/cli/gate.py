@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pandaeval_collector.cli._config import resolve_config
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._hand import config_option, file_argument, file_option
 from pandaeval_lab.cli._ci import write_gate
 from pandaeval_lab.cli._gates import Against, outcome, tell
 from pandaeval_lab.cli._writing import output_file
@@ -19,8 +19,8 @@ gate = typer.Typer(help="Gates over results as JSON lines: leaves with 1 when on
 
 @gate.command("compare")
 def compare(
-    file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
-    baseline: Annotated[Path, typer.Option(metavar="FILE", help="Results of the baseline, as JSON lines.")],
+    file: Annotated[Path, file_argument("Results of now, as JSON lines; - is standard input.")],
+    baseline: Annotated[Path, file_option("Results of the baseline, as JSON lines.")],
     metric: Annotated[
         str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")
     ] = None,
@@ -30,9 +30,7 @@ def compare(
     max_drop: Annotated[
         float | None, typer.Option(help="Largest drop of the mean success rate, 0 to 1, whether credible or not.")
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict to this file as JUnit XML.")
-    ] = None,
+    junit: Annotated[Path | None, file_option("Write the verdict to this file as JUnit XML.", "--junit")] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML), for gates.*.")] = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._hand import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, progress, safe, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._terminal import write_json
@@ -130,14 +130,13 @@ def _print(found: Sheet, out: Console) -> None:
 def align(
     *,
     labels: Annotated[
-        Path | None,
-        typer.Argument(help="People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them."),
+        Path | None, file_argument("People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them.")
     ] = None,
     source: RunSource,
     metric: Annotated[str, typer.Option(help="The judged metric; needed where the labels are about several.")] = "",
     agent: Annotated[str, typer.Option(help="Only this agent's runs; the guideline is for it alone.")] = "",
     guidelines: Annotated[
-        Path | None, typer.Option(help="The file of guidelines (YAML); if not given, that of judge.guidelines.")
+        Path | None, file_option("The file of guidelines (YAML); if not given, that of judge.guidelines.")
     ] = None,
     propose: Annotated[int, typer.Option(min=0, max=5, help="So many are proposed by the judge's model.")] = 3,
     usd: Annotated[float | None, typer.Option(min=0.0, help="What all of it may cost, in US dollars.")] = None,

@@ -15,7 +15,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
-from pandaeval_collector.cli._hand import output_option
+from pandaeval_collector.cli._hand import file_argument, output_option
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import print_table
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label
@@ -49,8 +49,8 @@ labels = typer.Typer(help="People's verdicts on runs: in, out, what to label nex
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="CSV or JSON lines: trace_id or session_id, metric, label (pass or fail) or score (0 to 1), and if "
+        file_argument(
+            "CSV or JSON lines: trace_id or session_id, metric, label (pass or fail) or score (0 to 1), and if "
             "there are any annotator, time, comment, probability."
         ),
     ],

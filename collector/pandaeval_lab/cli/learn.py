@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
-from pandaeval_collector.cli._hand import config_option
+from pandaeval_collector.cli._hand import config_option, file_option
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.pipeline.line.decision import Conclusion
@@ -42,9 +42,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 @run_source
 def learn(
     source: RunSource,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Verdicts, as `pandaeval labels import` takes them.")
-    ] = None,
+    labels: Annotated[Path | None, file_option("Verdicts, as `pandaeval labels import` takes them.")] = None,
     judged: Annotated[
         str | None,
         typer.Option(metavar="METRIC", help="With --store: learn from a judge's verdicts under this metric instead."),

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._hand import output_option
+from pandaeval_collector.cli._hand import file_argument, output_option
 from pandaeval_collector.cli._output import console, table
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_lab.cli._writing import output_file, write_json_line
@@ -30,7 +30,7 @@ from pandaeval_lab.replay.files import result_lines
 
 def passk(
     file: Annotated[
-        Path, typer.Argument(help="Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
+        Path, file_argument("Results as JSON lines: `pandaeval evaluate --format json`; - is standard input.")
     ],
     k: Annotated[str, typer.Option(help="How many trials, comma-separated.")] = "1,3,5",
     metric: Annotated[

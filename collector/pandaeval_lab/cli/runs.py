@@ -64,7 +64,7 @@ _CHANGED = Listing(
         ("b", lambda row: number(row["after"])),
     )
 )
-_Id = Annotated[str, typer.Argument(help="Id of a run.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a run.")]
 _FROM = (
     "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
     "that folder. May be given several times."
