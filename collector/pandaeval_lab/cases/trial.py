@@ -94,6 +94,8 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
 
 
 END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
+RUN_ERROR = "pandaeval.run.error"
+"""Attribute by which ``pandaeval cases run`` says that the agent failed, or took too long."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -32,6 +32,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.grading import TrialGrader
+from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
@@ -153,13 +154,15 @@ class Evaluation:
     """One run of the command. The constructor checks all options and files that the run needs besides its inputs, so
     that a mistake ends the command before anything is read: it raises ``UserError``."""
 
-    def __init__(self, options: EvaluateOptions) -> None:
-        self._options = options
+    def __init__(self, options: EvaluateOptions, suite: Suite | None = None, folder: Path | None = None) -> None:
+        """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html
+        besides."""
+        self._options, self._folder = options, folder
         where = parse_where(options.where or ())
         self._config = config_of(options)
         baseline, gates = options.baseline, self._config.gates
         self._against = None if baseline is None else Against(baseline, gates)
-        self._suite = suite_of(options.cases, self._config, options.cases_report)
+        self._suite = suite or suite_of(options.cases, self._config, options.cases_report)
         self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
         self._chooser = None if where is None else Chooser(where)
         self._summary = Summary(self._layers, self._against)
@@ -178,9 +181,11 @@ class Evaluation:
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
             output_file(self._output) as target,
+            self._also("results.jsonl") as lines,
+            self._also("report.html") as page,
         ):
             files.add_all(self._inputs)
-            self._score(files, scorer, asked, target)
+            self._score(files, scorer, asked, target, lines, page)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
@@ -218,6 +223,10 @@ class Evaluation:
         if not all(gate.passed for gate in gates):
             raise typer.Exit(1)
 
+    def _also(self, name: str) -> AbstractContextManager[TextIO | None]:
+        """Opens a file of that name in the folder, if there is one."""
+        return nullcontext() if self._folder is None else output_file(self._folder / name)
+
     def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
         """Returns the outcomes of all gates, and the comparison with a baseline if there is one."""
         gates = checked(self._config, self._summary)
@@ -247,9 +256,22 @@ class Evaluation:
         return FileWorkers(number, setup, os.environ)
 
     def _results(
+        self,
+        files: TraceFiles,
+        scorer: Evaluator,
+        asked: ReplayJudge | None,
+        lines: TextIO | None,
+        on_decided: Callable[[Conclusion], None],
+    ) -> Iterator[Result]:
+        """Yields the results of traces and sessions, then those of trials, and writes them to ``lines``."""
+        for result in self._scored(files, scorer, asked, on_decided):
+            if lines is not None:
+                write_json_line(lines, result.to_json())
+            yield result
+
+    def _scored(
         self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, on_decided: Callable[[Conclusion], None]
     ) -> Iterator[Result]:
-        """Yields the results of traces and sessions, then those of trials."""
         suite, layers, matcher = self._suite, self._layers, self._matcher
 
         def decided(decision: Conclusion) -> None:
@@ -272,15 +294,24 @@ class Evaluation:
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)
 
-    def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
-        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
-        results = partial(self._results, files, scorer, asked)
+    def _score(
+        self,
+        files: TraceFiles,
+        scorer: Evaluator,
+        asked: ReplayJudge | None,
+        target: TextIO,
+        lines: TextIO | None,
+        page: TextIO | None,
+    ) -> None:
+        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come. ``lines``,
+        ``page``: files that get the one or the other whatever the format is."""
+        results = partial(self._results, files, scorer, asked, lines)
         grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code
         if asked is not None:
             from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
 
             grouped = partial(grouped_by, asked)
-        if self._options.format == "html":
+        if self._options.format == "html" or page is not None:
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.
                 names = (PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files)
@@ -294,13 +325,14 @@ class Evaluation:
                     files,
                     results,
                     self._summary,
-                    target,
+                    page or target,
                     origin,
                     grouped=grouped,
                     on_scored=on_scored,
                     failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
-            typer.echo(f"{self._output or 'report'}: {told}", err=True)
+            where = self._output if page is None else page.name
+            typer.echo(f"{where or 'report'}: {told}", err=True)
             return
         as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped

@@ -1,0 +1,162 @@
+"""The agent under test: a Python function, coroutine or object, or an HTTP address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
+from pandaeval_collector.base.untrusted.printable import excerpt
+
+_CHAT = "/chat/completions"
+_MOST_SHOWN = 200
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+class AgentError(Exception):
+    """The agent gave no answer; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What an agent may know of the attempt besides the message. ``messages``: the conversation with this message, as
+    ``{"role": "user" | "assistant", "content": text}``; ``inputs``: those of the case; ``turn``: from 0.
+
+    >>> RunContext("refund-3", "1", "refund-3/1", 0).inputs
+    {}
+    """
+
+    case: str
+    trial: str
+    session: str
+    turn: int
+    messages: tuple[Mapping[str, str], ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+Talk = Callable[[str, RunContext], Awaitable[str]]
+"""Puts a message to the agent and returns its answer. Raises :class:`AgentError`."""
+Agent = Callable[[], Talk]
+"""Begins a conversation; raises what the constructor of the user's class raises."""
+
+
+def is_address(spec: str) -> bool:
+    """Returns whether ``--agent`` names an HTTP address."""
+    return spec.startswith(("http://", "https://"))
+
+
+def python_agent(spec: str) -> Agent:
+    """Loads ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
+    trial. Raises ``UserError``."""
+    module, _, name = spec.rpartition(":")
+    if not module or not name:
+        raise UserError(f"--agent {spec}: write module:function, ./file.py:function, or an address with http://")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        target = getattr(load_module(module), name, None)
+    except ModuleLoadError as error:
+        raise UserError(f"--agent {spec}: {error}") from error
+    called: Any = getattr(target, "send", target)
+    if not callable(called):
+        raise UserError(f"--agent {spec}: {module} has no function {name}, nor an object {name} with a method send")
+    if not isinstance(target, type) and not _positional(called):
+        raise UserError(f"--agent {spec}: it takes no message; write def {name}(message, context) -> str")
+
+    def begin() -> Talk:
+        return partial(_call, target().send if isinstance(target, type) else called)
+
+    return begin
+
+
+def _positional(called: Callable[..., Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, each in inspect.signature(called).parameters.items() if each.kind in kinds]
+
+
+async def _call(called: Callable[..., Any], message: str, context: RunContext) -> str:
+    names = _positional(called)
+    first: Any = [dict(each) for each in context.messages] if names[0] == "messages" else message
+    work = partial(called, *(first, context)[: len(names)])
+    try:
+        answer = work() if inspect.iscoroutinefunction(called) else await _in_thread(work)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # the agent is the user's code, which may raise whatever it likes
+        raise AgentError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(answer, str):
+        raise AgentError(f"it returned {type(answer).__name__} in place of a text: return the answer as str")
+    return answer
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Runs what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
+
+    def settle(answer: Any, error: Exception | None) -> None:
+        if not done.done():
+            done.set_result((answer, error))
+
+    def run() -> None:
+        answer, raised = None, None
+        try:
+            answer = context.run(work)
+        except Exception as error:  # noqa: BLE001 - raised by who waits
+            raised = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, answer, raised)
+
+    threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()
+    answer, error = await done
+    if error is not None:
+        raise error
+    return answer
+
+
+def http_agent(url: str, token: str | None, held: AsyncExitStack) -> Agent:
+    """Returns an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
+    long as ``held`` is open. ``token``: sent as bearer.
+
+    An address that ends with ``/chat/completions`` gets OpenAI's request, another one ``{"message", "messages",
+    "session", "case", "trial", "turn", "inputs"}``; the answer is ``{"answer": text}`` or OpenAI's."""
+    parts, own = urlsplit(url), {"authorization": f"Bearer {token}"} if token else {}
+    # A proxy for the internet knows no agent on this machine; the time limit of a turn is the caller's.
+    client = httpx.AsyncClient(headers=own, timeout=None, trust_env=parts.hostname not in _HERE)  # noqa: S113
+    held.push_async_callback(client.aclose)
+
+    async def ask(message: str, context: RunContext) -> str:
+        headers: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(headers)
+        W3CBaggagePropagator().inject(headers)
+        about = {name: getattr(context, name) for name in ("session", "case", "trial", "turn", "inputs")}
+        body = {"model": "agent"} if parts.path.endswith(_CHAT) else {"message": message, **about}
+        try:
+            reply = await client.post(url, json={**body, "messages": context.messages}, headers=headers)
+        except httpx.HTTPError as error:
+            raise AgentError(f"{url} cannot be reached: {type(error).__name__}: {error}") from error
+        if reply.is_error:
+            raise AgentError(f"{url} answered {reply.status_code}: {excerpt(reply.text, _MOST_SHOWN)}")
+        with suppress(ValueError, LookupError, TypeError):
+            told = reply.json()
+            answer = told["answer"] if "answer" in told else told["choices"][0]["message"]["content"]
+            if isinstance(answer, str):
+                return answer
+        shown = excerpt(reply.text, _MOST_SHOWN)
+        raise AgentError(f'{url} answered {shown}: answer {{"answer": text}}, or as OpenAI chat completions do')
+
+    return lambda: ask
