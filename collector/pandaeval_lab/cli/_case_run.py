@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,16 +21,19 @@ from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import closest, secret
+from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._ci import AnnotationTarget
+from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import Agent, http_agent, is_address, python_agent
-from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, TimeLimits, messages_of
+from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, TimeLimits, User, messages_of
 from pandaeval_lab.running.door import Door
+from pandaeval_lab.running.simulated import SimulatedUser, Simulator
 from pandaeval_lab.running.tracing import Tracing
 from pandaeval_otel.processor.settings import enabled
 
@@ -39,6 +42,10 @@ _AGENT = (
     "or is a coroutine; an object or class with a method send; or an HTTP address, which gets one POST a turn."
 )
 _OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
+_SIMULATE = (
+    "The model that plays the user of cases with a scenario, as litellm spells it; reached, limited and tried again as "
+    "the judge is (judge.*)."
+)
 _WAIT = "So long at most the last spans are waited for."
 _FLUSH_S, _POLL_S = 30.0, 0.2
 _INTERRUPTED = 130
@@ -54,6 +61,9 @@ class CaseRunOptions:
         str | None, typer.Option(metavar="VARIABLE", help="Variable that holds the bearer token of an HTTP agent.")
     ] = None
     trials: Annotated[int, typer.Option(min=1, help="Attempts at each case.")] = 1
+    simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="With --simulate: that of its calls.")] = 0.7
+    seed: Annotated[int, typer.Option(help="With --simulate: another number, other conversations.")] = 0
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Attempts at the same time.")] = 4
     turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="What one turn of the agent may take.")] = "2m"
     case_timeout: Annotated[str, typer.Option(metavar="TIME", help="What a whole attempt may take.")] = "10m"
@@ -117,14 +127,17 @@ class CaseRun:
             annotations=options.annotations,
         )
         self._evaluation = Evaluation(graded, self._suite, options.output)
+        asked = {"temperature": options.temperature, "seed": options.seed}
+        extra = {"judge.extra": {**self._config.judge.extra, **asked}}
+        self._simulation = None if options.simulate is None else settings_of(options.config, options.simulate, extra)
 
     def run(self) -> None:
         """Runs it. Raises ``typer.Exit`` as ``Evaluation`` does, with 130 after Ctrl-C."""
         run_id = secrets.token_hex(4)
         attempts = [
             Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
-            for trial in range(1, self._options.trials + 1)
             for case in self._suite.cases
+            for trial in range(1, max(self._options.trials, case.scenario.conversations if case.scenario else 1) + 1)
         ]
         is_whole = asyncio.run(self._run(attempts))
         ended = [attempt for attempt in attempts if attempt.has_ended]
@@ -135,6 +148,10 @@ class CaseRun:
         if failed := [attempt for attempt in ended if attempt.error]:
             first = f"{failed[0].case.id}, trial {failed[0].trial}: {failed[0].error}"
             typer.echo(f"notice: the agent failed in {many(len(failed), 'attempt')}; {safe(first)}", err=True)
+        if spoilt := [attempt for attempt in ended if attempt.spoilt]:
+            first = f"{spoilt[0].case.id}, trial {spoilt[0].trial}: {spoilt[0].spoilt}"
+            lead = f"notice: the simulated user spoilt {many(len(spoilt), 'attempt')} (spoilt.pb), which have no score"
+            typer.echo(f"{lead}; {safe(first)}", err=True)
         try:
             self._evaluation.run()
         finally:
@@ -152,6 +169,17 @@ class CaseRun:
                 os.environ["PANDAEVAL_ENDPOINT"] = door.grpc  # for a processor that the agent's module makes
                 agent = python_agent(options.agent)
             tracing = Tracing(door.grpc, here=not remote)
+            simulator = None
+            if self._simulation is not None and options.simulate is not None:
+                how = f"{options.simulate}, temperature {options.temperature:g}, seed {options.seed}"
+                caller = await held.enter_async_context(judge_of(self._simulation, os.environ))
+                simulator = Simulator(caller, options.simulate, how)
+
+            def user_of(attempt: Attempted) -> User:
+                if simulator is not None and attempt.case.scenario is not None:
+                    return SimulatedUser(simulator, attempt.case.scenario, int(attempt.trial))
+                return ScriptedUser(messages_of(attempt.case))
+
             done = 0
             with progress(console(stderr=True), "running") as tell:
 
@@ -161,18 +189,24 @@ class CaseRun:
                     tell(done, len(attempts))
 
                 tell(0, len(attempts))
-                users = Attempts(agent, lambda a: ScriptedUser(messages_of(a.case)), tracing, self._limits)
-                is_whole = await users.run(attempts, options.concurrency, ended)
+                made = Attempts(agent, user_of, tracing, self._limits)
+                is_whole = await made.run(attempts, options.concurrency, ended)
+            if simulator is not None:
+                cost = f", {dollars(simulator.cost_usd)}" if simulator.cost_usd else ""
+                told = f"{simulator.how}: {many(simulator.calls, 'call')}, {simulator.tokens:,} tokens{cost}"
+                typer.echo(f"simulated user: {told}", err=True)
             await asyncio.to_thread(tracing.flush, _FLUSH_S)
             await self._arrived(door, attempts, remote)
+            spoilt = {id_ for attempt in attempts if attempt.spoilt for id_ in attempt.trace_ids}
             cut = {id_ for attempt in attempts if not attempt.has_ended for id_ in attempt.trace_ids}
-            with self._traces.open("wb") as file:
-                file.writelines(len(data).to_bytes(4, "big") + data for data in door.requests(cut))
+            _write(self._traces, door.requests(cut | spoilt))
+            if spoilt:
+                _write(options.output / "spoilt.pb", door.requests((), spoilt))
             return is_whole
 
     async def _arrived(self, door: Door, attempts: Sequence[Attempted], remote: bool) -> None:
         """Waits until the traces are complete. Raises ``UserError`` where the agent left no spans at all."""
-        good = [attempt for attempt in attempts if attempt.has_ended and not attempt.error]
+        good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
         ids = [id_ for attempt in good for id_ in attempt.trace_ids]
         deadline = time.monotonic() + self._wait_s
         # The first span of each is ours; an agent elsewhere sends its own when it likes.
@@ -211,7 +245,11 @@ class CaseRun:
                 raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
         cases = tuple(case for case in suite.cases if case.id in ids)
         for case in cases:
-            if not messages_of(case):
+            if case.scenario is not None and options.simulate is None:
+                raise UserError(
+                    f"{options.suite}: case {case.id} has a scenario: name who plays its user with --simulate"
+                )
+            if case.scenario is None and not messages_of(case):
                 cure = "give it inputs.task, or an input to each of its interactions"
                 raise UserError(f"{options.suite}: case {case.id} says nothing to an agent; {cure}")
         return suite.model_copy(update={"cases": cases})
@@ -221,6 +259,12 @@ class CaseRun:
         if not results.is_file():
             raise UserError(f"--failed: there is no last run in {self._options.output}: leave it out, or name --output")
         return (each.id for each in trials(result_lines(results), per="case").cases if each.c < each.n or not each.n)
+
+
+def _write(path: Path, requests: Iterable[bytes]) -> None:
+    """Writes OTLP requests, each with its length in front."""
+    with path.open("wb") as file:
+        file.writelines(len(data).to_bytes(4, "big") + data for data in requests)
 
 
 def _seconds(options: CaseRunOptions, name: str) -> float:

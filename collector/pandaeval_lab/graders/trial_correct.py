@@ -22,6 +22,8 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     declared = [each for each in context.graded if each.gates]
     if trial.case.open:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the case is not complete: fill in {', '.join(trial.case.open)}")
+    if trial.spoilt is not None:
+        return trial.spoilt
     if error := trial.stated(RUN_ERROR):
         return Score(0.0, f"the agent came to no end: {error}")
     if not declared:

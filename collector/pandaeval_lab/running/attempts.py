@@ -11,15 +11,19 @@ from typing import Protocol
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext, Talk
-from pandaeval_lab.running.tracing import Marks, Tracing, fail
+from pandaeval_lab.running.tracing import Marks, Tracing, fail, spoil
 
 _MOST_TURNS = 100
 
 
 class User(Protocol):
-    """The user's side of one conversation. ``marks``: what the spans say of the user, from then on."""
+    """The user's side of one conversation. ``marks``: what the spans say of the user, from then on; ``spoilt``: why the
+    conversation tells nothing about the agent, empty where it does."""
 
-    marks: Marks
+    spoilt: str
+
+    @property
+    def marks(self) -> Marks: ...
 
     async def next(self, answer: str | None) -> str | None:
         """Returns the next message after an answer of the agent (``None``: the first one); ``None``: the end."""
@@ -31,6 +35,7 @@ class ScriptedUser:
 
     def __init__(self, messages: Sequence[str]) -> None:
         self.marks: Marks = {}
+        self.spoilt = ""
         self._left = iter(messages)
 
     async def next(self, answer: str | None) -> str | None:
@@ -59,14 +64,15 @@ class TimeLimits:
 
 @dataclass(slots=True)
 class Attempted:
-    """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``has_ended``: it did
-    end, well or not, before the run was broken off."""
+    """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``spoilt``: why the
+    user's side spoilt it; ``has_ended``: it did end, well or not, before the run was broken off."""
 
     case: Case
     trial: str
     session: str
     trace_ids: list[str] = field(default_factory=list)
     error: str = ""
+    spoilt: str = ""
     has_ended: bool = False
 
 
@@ -120,6 +126,11 @@ class Attempts:
                 said = None if answer is None else await user.next(answer)
                 span.set_attributes(dict(user.marks))
                 span.end(ended)
+        if user.spoilt:
+            attempt.spoilt = user.spoilt
+            about = RunContext(attempt.case.id, attempt.trial, attempt.session, len(attempt.trace_ids))
+            with self._tracing.turn(about, user.marks) as span:
+                spoil(span, user.spoilt)
 
     def _begun(self) -> Talk:
         try:

@@ -68,10 +68,10 @@ class Door:
         """Returns the number of spans and events of each trace that came, copies counted, by its id."""
         return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
 
-    def requests(self, without: Collection[str]) -> Iterator[bytes]:
-        """Yields what came as OTLP requests, earliest trace first, but for the traces ``without``."""
+    def requests(self, without: Collection[str], only: Collection[str] | None = None) -> Iterator[bytes]:
+        """Yields what came as OTLP requests, earliest trace first, but for the traces ``without``, or ``only`` some."""
         reads = StoreReader(self._data)
         for trace_id, chunks, _, _ in traces_by_start(reads):
-            if trace_id.hex() not in without:
+            if trace_id.hex() not in without and (only is None or trace_id.hex() in only):
                 for chunk in chunks:
                     yield reads.chunks([chunk])[chunk][1]

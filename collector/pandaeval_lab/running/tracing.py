@@ -12,6 +12,7 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, Status, StatusCode
 
+from pandaeval_lab.cases.trial import SIMULATED, SIMULATOR_FAILED
 from pandaeval_lab.running.agent import RunContext
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
@@ -42,8 +43,10 @@ class Tracing:
     @contextmanager
     def turn(self, about: RunContext, marks: Marks) -> Iterator[Span]:
         """Opens the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
-        goal = marks.get(semconv.PANDAEVAL_GOAL)
-        token = context.attach(baggage.set_baggage(semconv.PANDAEVAL_GOAL, goal) if goal else context.get_current())
+        carrying = context.get_current()
+        for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
+            carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
+        token = context.attach(carrying)
         try:
             with (
                 using_session(about.session, propagate=True),
@@ -66,3 +69,9 @@ def fail(span: Span, message: str, name: str, why: str) -> None:
     known = {semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, name: why}
     span.set_attributes(known)
     span.set_status(Status(StatusCode.ERROR, why))
+
+
+def spoil(span: Span, why: str) -> None:
+    """Makes a span the whole trace of an attempt whose user failed: that of an agent without contents or a fault."""
+    span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: why})
+    span.end()
