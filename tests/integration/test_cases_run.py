@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pandaeval_lab.replay.files import result_lines
+from support.judge import JudgeServer, Say
 from support.ports import free_ports
 
 SPANS = """
@@ -211,3 +212,40 @@ def test_an_agent_without_spans_ends_the_command_with_the_cure(folder: Path) -> 
     code, _, errors = _run(folder, "--agent", "mute:answer")
     assert code == 2
     assert "no spans of the agent came for 1 of 1 attempt: instrument it" in errors
+
+
+SCENARIO = """{id: talk, expected_outcome: {tools_called: [refund_order]}, scenario: {
+   goal: Get the money for order 17 back, profile: Short of time, knowledge: [the order is 17], conversations: 2}}"""
+
+
+def _plays_a_user(number: int, body: dict[str, Any]) -> Say:
+    """Asks once and is content; in its second conversation it makes up an order, and does not mend it."""
+    words = [str(message["content"]) for message in body["messages"]]
+    if "This is conversation 2" in words[0]:
+        return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for A-1733"}))
+    if len(words) == 2:
+        return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for order 17"}))
+    assert words[-1] == "Order 17 is refunded."
+    return Say(json.dumps({"reason": "refunded", "state": "goal_met", "message": ""}))
+
+
+@pytest.mark.slow
+def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) -> None:
+    _suite(folder, SCENARIO)
+    with JudgeServer(_plays_a_user) as server:
+        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY"}
+        (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
+        options = ("--simulate", "openai/gpt-4o-mini", "--temperature", "0.4", "--seed", "7", "-c", "pandaeval.yaml")
+        code, _, errors = _run(folder, "--agent", "shop:answer", *options, JUDGE_KEY="sk-test")
+        sent = [body for _, body in server.requests]
+    assert code == 0, errors
+    assert _correct(folder) == {("talk", "1"): 1.0, ("talk", "2"): None}
+    assert {(body["temperature"], body["seed"]) for body in sent} == {(0.4, 7)}
+    assert "simulated user: openai/gpt-4o-mini, temperature 0.4, seed 7: 4 calls" in errors
+    assert "A-1733: the user cannot know that" in errors
+    assert "the agent failed" not in errors
+    results = [*result_lines(folder / "pandaeval-run" / "results.jsonl")]
+    spoilt = [each for each in results if (each["metadata"] or {}).get("simulator_failed")]
+    assert {each["metric"] for each in spoilt} >= {"trial_correct", "tool_correctness"}
+    assert {each["outcome"] for each in spoilt} == {"unscored"}
+    assert not [each["metric"] for each in results if each["success"] is False], "nothing is the agent's failure"

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -155,8 +155,7 @@ class Evaluation:
     that a mistake ends the command before anything is read: it raises ``UserError``."""
 
     def __init__(self, options: EvaluateOptions, suite: Suite | None = None, folder: Path | None = None) -> None:
-        """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html
-        besides."""
+        """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html besides."""
         self._options, self._folder = options, folder
         where = parse_where(options.where or ())
         self._config = config_of(options)
@@ -181,11 +180,12 @@ class Evaluation:
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
             output_file(self._output) as target,
-            self._also("results.jsonl") as lines,
-            self._also("report.html") as page,
+            nullcontext() if self._folder is None else output_file(self._folder / "results.jsonl") as lines,
+            nullcontext(target) if self._folder is None else output_file(self._folder / "report.html") as page,
         ):
+            self._summary.lines = lines
             files.add_all(self._inputs)
-            self._score(files, scorer, asked, target, lines, page)
+            self._score(files, scorer, asked, page)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
@@ -223,10 +223,6 @@ class Evaluation:
         if not all(gate.passed for gate in gates):
             raise typer.Exit(1)
 
-    def _also(self, name: str) -> AbstractContextManager[TextIO | None]:
-        """Opens a file of that name in the folder, if there is one."""
-        return nullcontext() if self._folder is None else output_file(self._folder / name)
-
     def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
         """Returns the outcomes of all gates, and the comparison with a baseline if there is one."""
         gates = checked(self._config, self._summary)
@@ -256,22 +252,9 @@ class Evaluation:
         return FileWorkers(number, setup, os.environ)
 
     def _results(
-        self,
-        files: TraceFiles,
-        scorer: Evaluator,
-        asked: ReplayJudge | None,
-        lines: TextIO | None,
-        on_decided: Callable[[Conclusion], None],
-    ) -> Iterator[Result]:
-        """Yields the results of traces and sessions, then those of trials, and writes them to ``lines``."""
-        for result in self._scored(files, scorer, asked, on_decided):
-            if lines is not None:
-                write_json_line(lines, result.to_json())
-            yield result
-
-    def _scored(
         self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, on_decided: Callable[[Conclusion], None]
     ) -> Iterator[Result]:
+        """Yields the results of traces and sessions, then those of trials."""
         suite, layers, matcher = self._suite, self._layers, self._matcher
 
         def decided(decision: Conclusion) -> None:
@@ -294,24 +277,15 @@ class Evaluation:
             grader = TrialGrader(scorer, suite, layers.add)
             yield from graded(files, grader, matcher, asked, self._config.trials.k)
 
-    def _score(
-        self,
-        files: TraceFiles,
-        scorer: Evaluator,
-        asked: ReplayJudge | None,
-        target: TextIO,
-        lines: TextIO | None,
-        page: TextIO | None,
-    ) -> None:
-        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come. ``lines``,
-        ``page``: files that get the one or the other whatever the format is."""
-        results = partial(self._results, files, scorer, asked, lines)
+    def _score(self, files: TraceFiles, scorer: Evaluator, asked: ReplayJudge | None, target: TextIO) -> None:
+        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
+        results = partial(self._results, files, scorer, asked)
         grouped: Callable[[Sequence[Failure]], tuple[RootCause, ...]] = by_code
         if asked is not None:
             from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
 
             grouped = partial(grouped_by, asked)
-        if self._options.format == "html" or page is not None:
+        if self._options.format == "html" or self._folder is not None:
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.
                 names = (PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files)
@@ -325,14 +299,13 @@ class Evaluation:
                     files,
                     results,
                     self._summary,
-                    page or target,
+                    target,
                     origin,
                     grouped=grouped,
                     on_scored=on_scored,
                     failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
-            where = self._output if page is None else page.name
-            typer.echo(f"{where or 'report'}: {told}", err=True)
+            typer.echo(f"{self._folder or self._output or 'report'}: {told}", err=True)
             return
         as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped

@@ -23,10 +23,6 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
 from pandaeval_collector.base.untrusted.printable import excerpt
 
-_CHAT = "/chat/completions"
-_MOST_SHOWN = 200
-_HERE = ("localhost", "127.0.0.1", "::1")
-
 
 class AgentError(Exception):
     """The agent gave no answer; the text says why."""
@@ -34,12 +30,8 @@ class AgentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What an agent may know of the attempt besides the message. ``messages``: the conversation with this message, as
-    ``{"role": "user" | "assistant", "content": text}``; ``inputs``: those of the case; ``turn``: from 0.
-
-    >>> RunContext("refund-3", "1", "refund-3/1", 0).inputs
-    {}
-    """
+    """What an agent may know of an attempt besides the message. ``messages``: the conversation with this message, as
+    ``{"role": "user" | "assistant", "content": text}``; ``inputs``: those of the case; ``turn``: from 0."""
 
     case: str
     trial: str
@@ -55,38 +47,24 @@ Agent = Callable[[], Talk]
 """Begins a conversation; raises what the constructor of the user's class raises."""
 
 
-def is_address(spec: str) -> bool:
-    """Returns whether ``--agent`` names an HTTP address."""
-    return spec.startswith(("http://", "https://"))
-
-
 def python_agent(spec: str) -> Agent:
     """Loads ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
     trial. Raises ``UserError``."""
     module, _, name = spec.rpartition(":")
-    if not module or not name:
-        raise UserError(f"--agent {spec}: write module:function, ./file.py:function, or an address with http://")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]
     try:
-        target = getattr(load_module(module), name, None)
+        target = getattr(load_module(module or name), name, None)
     except ModuleLoadError as error:
-        raise UserError(f"--agent {spec}: {error}") from error
+        raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
     called: Any = getattr(target, "send", target)
-    if not callable(called):
-        raise UserError(f"--agent {spec}: {module} has no function {name}, nor an object {name} with a method send")
-    if not isinstance(target, type) and not _positional(called):
-        raise UserError(f"--agent {spec}: it takes no message; write def {name}(message, context) -> str")
-
-    def begin() -> Talk:
-        return partial(_call, target().send if isinstance(target, type) else called)
-
-    return begin
+    if not callable(called) or not _positional(called):
+        raise UserError(f"--agent {spec}: write def {name}(message, context) -> str, or an object with such a send")
+    return lambda: partial(_call, target().send if isinstance(target, type) else called)
 
 
 def _positional(called: Callable[..., Any]) -> list[str]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [name for name, each in inspect.signature(called).parameters.items() if each.kind in kinds]
+    parameters = inspect.signature(called).parameters.items()
+    return [name for name, each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
 
 
 async def _call(called: Callable[..., Any], message: str, context: RunContext) -> str:
@@ -106,11 +84,11 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 async def _in_thread(work: Callable[[], Any]) -> Any:
     """Runs what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
+    done: asyncio.Future[Any] = loop.create_future()
 
     def settle(answer: Any, error: Exception | None) -> None:
         if not done.done():
-            done.set_result((answer, error))
+            done.set_result(answer) if error is None else done.set_exception(error)
 
     def run() -> None:
         answer, raised = None, None
@@ -122,21 +100,18 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
             loop.call_soon_threadsafe(settle, answer, raised)
 
     threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()
-    answer, error = await done
-    if error is not None:
-        raise error
-    return answer
+    return await done
 
 
-def http_agent(url: str, token: str | None, held: AsyncExitStack) -> Agent:
+def http_agent(url: str, held: AsyncExitStack) -> Agent:
     """Returns an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
-    long as ``held`` is open. ``token``: sent as bearer.
+    long as ``held`` is open.
 
     An address that ends with ``/chat/completions`` gets OpenAI's request, another one ``{"message", "messages",
     "session", "case", "trial", "turn", "inputs"}``; the answer is ``{"answer": text}`` or OpenAI's."""
-    parts, own = urlsplit(url), {"authorization": f"Bearer {token}"} if token else {}
+    parts = urlsplit(url)
     # A proxy for the internet knows no agent on this machine; the time limit of a turn is the caller's.
-    client = httpx.AsyncClient(headers=own, timeout=None, trust_env=parts.hostname not in _HERE)  # noqa: S113
+    client = httpx.AsyncClient(timeout=None, trust_env=parts.hostname not in ("localhost", "127.0.0.1"))  # noqa: S113
     held.push_async_callback(client.aclose)
 
     async def ask(message: str, context: RunContext) -> str:
@@ -144,19 +119,17 @@ def http_agent(url: str, token: str | None, held: AsyncExitStack) -> Agent:
         TraceContextTextMapPropagator().inject(headers)
         W3CBaggagePropagator().inject(headers)
         about = {name: getattr(context, name) for name in ("session", "case", "trial", "turn", "inputs")}
-        body = {"model": "agent"} if parts.path.endswith(_CHAT) else {"message": message, **about}
+        body = {"model": "agent"} if parts.path.endswith("/chat/completions") else {"message": message, **about}
         try:
             reply = await client.post(url, json={**body, "messages": context.messages}, headers=headers)
         except httpx.HTTPError as error:
             raise AgentError(f"{url} cannot be reached: {type(error).__name__}: {error}") from error
-        if reply.is_error:
-            raise AgentError(f"{url} answered {reply.status_code}: {excerpt(reply.text, _MOST_SHOWN)}")
         with suppress(ValueError, LookupError, TypeError):
-            told = reply.json()
-            answer = told["answer"] if "answer" in told else told["choices"][0]["message"]["content"]
+            held = {} if reply.is_error else reply.json()
+            answer = held["answer"] if "answer" in held else held["choices"][0]["message"]["content"]
             if isinstance(answer, str):
                 return answer
-        shown = excerpt(reply.text, _MOST_SHOWN)
-        raise AgentError(f'{url} answered {shown}: answer {{"answer": text}}, or as OpenAI chat completions do')
+        shown = f"{url} answered {reply.status_code}: {excerpt(reply.text, 200)}"
+        raise AgentError(f'{shown}; answer {{"answer": text}}, or as OpenAI chat completions do')
 
     return lambda: ask

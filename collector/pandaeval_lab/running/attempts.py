@@ -1,29 +1,85 @@
-"""Attempts at cases: conversations of a user with the agent under test, several at the same time, within their time."""
+"""Attempts at cases: conversations of a user with the agent under test, several at the same time, within their time.
+
+Each turn is a trace that names case, trial, session and goal, on its first span and as baggage, so that spans of other
+processes carry them too.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+from opentelemetry import _logs, baggage, context, trace
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Span, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cases.trial import RUN_ERROR
-from pandaeval_lab.running.agent import Agent, AgentError, RunContext, Talk
-from pandaeval_lab.running.tracing import Marks, Tracing, fail, spoil
+from pandaeval_lab.cases.trial import RUN_ERROR, SIMULATED, SIMULATOR_FAILED
+from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
+from pandaeval_otel.base import semconv
 
-_MOST_TURNS = 100
+
+class Tracing:
+    """Sends spans to a collector at ``endpoint``. ``here``: the agent runs in this process, whose providers, also those
+    that the agent's module has set, get our processors; made when that module is loaded."""
+
+    def __init__(self, endpoint: str, here: bool) -> None:
+        self._spans, provider = PandaEvalSpanProcessor(endpoint=endpoint), trace.get_tracer_provider()
+        if not here or not isinstance(provider, TracerProvider):
+            provider = TracerProvider()
+            if here:
+                trace.set_tracer_provider(provider)
+        provider.add_span_processor(self._spans)
+        if here:
+            logs = _logs.get_logger_provider()
+            if not isinstance(logs, LoggerProvider):
+                logs = LoggerProvider()
+                _logs.set_logger_provider(logs)
+            logs.add_log_record_processor(PandaEvalLogProcessor(endpoint=endpoint))
+        self._tracer = provider.get_tracer("pandaeval_lab")
+        self.flush = self._spans.force_flush
+
+    @contextmanager
+    def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
+        """Opens the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
+        carrying = context.get_current()
+        for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
+            carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
+        token = context.attach(carrying)
+        session, case = (
+            using_session(about.session, propagate=True),
+            using_case(about.case, about.trial, propagate=True),
+        )
+        try:
+            with session, case, trace.use_span(self._tracer.start_span(f"case {about.case}", attributes=marks)) as span:
+                yield span
+        finally:
+            context.detach(token)
+
+
+def fail(span: Span, message: str, why: str) -> None:
+    """Notes on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
+    failed early left none of its own."""
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
+    span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
+    span.set_status(Status(StatusCode.ERROR, why))
 
 
 class User(Protocol):
-    """The user's side of one conversation. ``marks``: what the spans say of the user, from then on; ``spoilt``: why the
-    conversation tells nothing about the agent, empty where it does."""
+    """The user's side of one conversation. ``marks``: attributes by which the spans tell of the user, from then on;
+    ``spoilt``: why the conversation says nothing about the agent, empty where it does."""
 
     spoilt: str
 
     @property
-    def marks(self) -> Marks: ...
+    def marks(self) -> Mapping[str, Any]: ...
 
     async def next(self, answer: str | None) -> str | None:
         """Returns the next message after an answer of the agent (``None``: the first one); ``None``: the end."""
@@ -31,12 +87,13 @@ class User(Protocol):
 
 
 class ScriptedUser:
-    """A user who says what the case says, whatever is answered."""
+    """A user who says what the case says, whatever is answered: see :func:`messages_of`."""
 
-    def __init__(self, messages: Sequence[str]) -> None:
-        self.marks: Marks = {}
-        self.spoilt = ""
-        self._left = iter(messages)
+    spoilt = ""
+
+    def __init__(self, case: Case) -> None:
+        self.marks: Mapping[str, Any] = {}
+        self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
         return next(self._left, None)
@@ -54,14 +111,6 @@ def messages_of(case: Case) -> tuple[str, ...]:
     return () if case.task is None else (case.task,)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimits:
-    """Seconds that one turn of the agent, and a whole attempt, may take."""
-
-    turn: float = 120.0
-    case: float = 600.0
-
-
 @dataclass(slots=True)
 class Attempted:
     """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``spoilt``: why the
@@ -76,18 +125,22 @@ class Attempted:
     has_ended: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class Attempts:
-    """Makes attempts with one agent. On one event loop."""
+    """Makes attempts with one agent, so many at a time (``room``), on one event loop. ``turn_s``, ``case_s``: seconds
+    that one turn of the agent, and a whole attempt, may take."""
 
-    def __init__(
-        self, agent: Agent, user_of: Callable[[Attempted], User], tracing: Tracing, limits: TimeLimits
-    ) -> None:
-        self._agent, self._user_of, self._tracing, self._limits = agent, user_of, tracing, limits
+    agent: Agent
+    user_of: Callable[[Attempted], User]
+    tracing: Tracing
+    turn_s: float = 120.0
+    case_s: float = 600.0
+    room: int = 4
 
-    async def run(self, attempts: Sequence[Attempted], concurrency: int, on_ended: Callable[[], None]) -> bool:
-        """Makes all attempts, so many at a time, and calls ``on_ended`` after each. Returns whether all were made: not
-        if the run was interrupted."""
-        room = asyncio.Semaphore(concurrency)
+    async def run(self, attempts: Sequence[Attempted], on_ended: Callable[[], None] = lambda: None) -> bool:
+        """Makes all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
+        interrupted."""
+        room = asyncio.Semaphore(self.room)
 
         async def make(attempt: Attempted) -> None:
             async with room:
@@ -98,52 +151,41 @@ class Attempts:
         try:
             await asyncio.gather(*map(make, attempts))
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            assert task is not None
-            task.uncancel()  # what has ended is graded all the same
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()  # what has ended is graded all the same
             return False
         return True
 
     async def _converse(self, attempt: Attempted) -> None:
-        user, messages, talk = self._user_of(attempt), list[dict[str, str]](), None
-        deadline = time.monotonic() + self._limits.case
+        user, messages, talk = self.user_of(attempt), list[dict[str, str]](), None
+        names, end = (attempt.case.id, attempt.trial, attempt.session), time.monotonic() + self.case_s
         said = await user.next(None)
-        while said is not None and len(attempt.trace_ids) < _MOST_TURNS:
+        while said is not None:
             messages.append({"role": "user", "content": said})
-            names = attempt.case.id, attempt.trial, attempt.session, len(attempt.trace_ids)
-            about = RunContext(*names, tuple(messages), attempt.case.inputs)
-            answer = None
-            with self._tracing.turn(about, user.marks) as span:
+            about = RunContext(*names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
+            left = max(0.0, end - time.monotonic())
+            with self.tracing.turn(about, user.marks) as span:
                 attempt.trace_ids.append(f"{span.get_span_context().trace_id:032x}")
                 try:
-                    talk = talk or self._begun()
-                    answer = await self._answer(talk, said, about, deadline - time.monotonic())
-                except AgentError as error:
-                    attempt.error = str(error)
-                    fail(span, said, RUN_ERROR, attempt.error)
+                    talk = talk or self.agent()
+                    answer = await asyncio.wait_for(talk(said, about), min(self.turn_s, left))
+                except TimeoutError:
+                    attempt.error = f"the turn took longer than {self.turn_s:g} s (--turn-timeout)"
+                    if left < self.turn_s:
+                        attempt.error = f"the attempt took longer than {self.case_s:g} s (--case-timeout)"
+                except Exception as error:  # noqa: BLE001 - its class is the user's code
+                    attempt.error = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
                 ended = time.time_ns()
-                messages.append({"role": "assistant", "content": answer or ""})
-                said = None if answer is None else await user.next(answer)
-                span.set_attributes(dict(user.marks))
+                if attempt.error:
+                    fail(span, said, attempt.error)
+                    said = None
+                else:
+                    messages.append({"role": "assistant", "content": answer})
+                    said = await user.next(answer)
+                span.set_attributes(user.marks)
                 span.end(ended)
-        if user.spoilt:
+        if user.spoilt:  # an agent's trace without contents or a fault stands for the attempt
             attempt.spoilt = user.spoilt
-            about = RunContext(attempt.case.id, attempt.trial, attempt.session, len(attempt.trace_ids))
-            with self._tracing.turn(about, user.marks) as span:
-                spoil(span, user.spoilt)
-
-    def _begun(self) -> Talk:
-        try:
-            return self._agent()
-        except Exception as error:  # the constructor is the user's code
-            raise AgentError(f"{type(error).__name__}: {error}") from error
-
-    async def _answer(self, talk: Talk, said: str, about: RunContext, left: float) -> str:
-        turn = self._limits.turn
-        try:
-            return await asyncio.wait_for(talk(said, about), max(0.0, min(turn, left)))
-        except TimeoutError as error:
-            what = f"the turn took longer than {turn:g} s (--turn-timeout)"
-            if left < turn:
-                what = f"the attempt took longer than {self._limits.case:g} s (--case-timeout)"
-            raise AgentError(what) from error
+            with self.tracing.turn(RunContext(*names, len(attempt.trace_ids)), user.marks) as span:
+                span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
+                span.end()

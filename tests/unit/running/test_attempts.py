@@ -13,10 +13,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.running import tracing
+from pandaeval_lab.running import attempts as made_here
 from pandaeval_lab.running.agent import AgentError, RunContext
-from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, TimeLimits, messages_of
-from pandaeval_lab.running.tracing import Tracing
+from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, Tracing, messages_of
 
 TALK = {"id": "talk", "interactions": [{"input": "one"}, {"input": "two"}]}
 Talk = Callable[[str, RunContext], Awaitable[str]]
@@ -26,7 +25,7 @@ Talk = Callable[[str, RunContext], Awaitable[str]]
 def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """What leaves, in place of what goes to a collector."""
     exporter = InMemorySpanExporter()
-    monkeypatch.setattr(tracing, "PandaEvalSpanProcessor", lambda endpoint: SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(made_here, "PandaEvalSpanProcessor", lambda endpoint: SimpleSpanProcessor(exporter))
     return exporter
 
 
@@ -34,10 +33,10 @@ def _attempted(case: dict[str, Any], trial: str = "1") -> Attempted:
     return Attempted(Case.model_validate(case), trial, f"{case['id']}/{trial}")
 
 
-def _run(attempts: list[Attempted], talk: Talk, limits: TimeLimits = TimeLimits(), room: int = 4) -> bool:  # noqa: B008
-    users = lambda each: ScriptedUser(messages_of(each.case))  # noqa: E731
-    made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False), limits)
-    return asyncio.run(made.run(attempts, room, lambda: None))
+def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -> bool:
+    users = lambda each: ScriptedUser(each.case)  # noqa: E731
+    made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
+    return asyncio.run(made.run(attempts))
 
 
 @pytest.mark.parametrize(
@@ -93,17 +92,17 @@ def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExpor
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (TimeLimits(0.01, 60.0), "the turn took longer than 0.01 s (--turn-timeout)"),
-        (TimeLimits(60.0, 0.01), "the attempt took longer than 0.01 s (--case-timeout)"),
+        ((0.01, 60.0), "the turn took longer than 0.01 s (--turn-timeout)"),
+        ((60.0, 0.01), "the attempt took longer than 0.01 s (--case-timeout)"),
     ],
 )
-def test_time_is_limited(exported: InMemorySpanExporter, limits: TimeLimits, why: str) -> None:
+def test_time_is_limited(exported: InMemorySpanExporter, limits: tuple[float, float], why: str) -> None:
     async def talk(message: str, context: RunContext) -> str:
         await asyncio.Event().wait()
         return ""
 
     attempt = _attempted(TALK)
-    assert _run([attempt], talk, limits)
+    assert _run([attempt], talk, *limits)
     assert attempt.error == why
     assert attempt.has_ended
 
@@ -135,9 +134,9 @@ def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter)
         return "fine"
 
     async def interrupted() -> bool:
-        users = lambda each: ScriptedUser(messages_of(each.case))  # noqa: E731
-        made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False), TimeLimits())
-        task = asyncio.create_task(made.run(attempts, 4, lambda: None))
+        users = lambda each: ScriptedUser(each.case)  # noqa: E731
+        made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False))
+        task = asyncio.create_task(made.run(attempts))
         await waits.wait()
         while not attempts[0].has_ended:  # noqa: ASYNC110
             await asyncio.sleep(0)
