@@ -17,7 +17,16 @@ from pandaeval_collector.base.untrusted.given_files import TooLongError, read_gi
 from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
-from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Interaction, OutputFormat, Recorded, Suite
+from pandaeval_lab.cases.model import (
+    Case,
+    CountedCalls,
+    ExpectedCall,
+    Interaction,
+    OutputFormat,
+    Recorded,
+    Scenario,
+    Suite,
+)
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -27,6 +36,7 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "output_format": ("output_format", OutputFormat, "{type: json}"),
     "counted_calls": ("counted_calls", CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", Recorded, "{messages: [...]}"),
+    "scenario": ("scenario", Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
 _MAPS = {

@@ -175,6 +175,8 @@ class TrialGrader:
         return self._preparation.of(metric).threshold if own is None else own
 
     def _refusal(self, trial: Trial) -> Unscored | None:
+        if trial.spoilt is not None:
+            return trial.spoilt
         for trace in trial.traces:
             if trace.forced or refusal(trace, self._settings) is not None:
                 return Unscored(Why.INCOMPLETE_TRACE, "a trace of the trial was closed before its root span ended")

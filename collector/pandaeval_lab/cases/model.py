@@ -140,6 +140,19 @@ class Recorded(_Part):
     answer: str | None = None
 
 
+class Scenario(_Part):
+    """A user whom a model plays (``pandaeval cases run --simulate``)."""
+
+    goal: Name = Field(description="What the user wants, until it is met or given up.")
+    profile: str = Field(default="", description="Who the user is, and how the user talks.")
+    knowledge: tuple[Name, ...] = Field(default=(), description="All that the user can tell the agent, fact by fact.")
+    first_message: Name | None = Field(default=None, description="What the user says first; null: the model's words.")
+    max_turns: Annotated[int, Field(ge=1, le=100)] = 10
+    conversations: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=1, description="Conversations, each a trial; --trials may ask for more."
+    )
+
+
 class Case(_Part):
     """One task with what is expected of a run of it."""
 
@@ -195,6 +208,9 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
+    scenario: Scenario | None = Field(
+        default=None, description="A user whom a model plays, in place of fixed messages."
+    )
 
     @model_validator(mode="before")
     @classmethod

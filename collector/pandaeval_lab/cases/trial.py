@@ -14,7 +14,7 @@ import orjson
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module, source_digest
-from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_lab.cases.arguments import in_best_order
 from pandaeval_lab.cases.model import Case, CountedCalls, ExpectedCall, Suite
@@ -94,6 +94,9 @@ def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
 
 
 END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
+RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
+"""Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
+user; and why that user spoilt the conversation."""
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,16 @@ class Trial:
         except ValueError:
             return found[-1]
 
+    @property
+    def spoilt(self) -> Unscored | None:
+        """Why nothing can be told of the agent, if the simulated user failed."""
+        why = self.stated(SIMULATOR_FAILED)
+        return why and Unscored(Why.INSUFFICIENT_EVIDENCE, f"simulator_failed: {why}", {"simulator_failed": why})
+
     @cached_property
     def evidence(self) -> str:
         """Digest of all that grading rests on: the traces, the case's expectations, and the source of the end state."""
-        expects = self.case.model_dump(mode="json", exclude={"description", "source", "recorded"})
+        expects = self.case.model_dump(mode="json", exclude={"description", "source", "recorded", "scenario"})
         told: list[Any] = [
             [trace.digest for trace in self.traces],
             _digest(orjson.dumps(expects, option=orjson.OPT_SORT_KEYS)),

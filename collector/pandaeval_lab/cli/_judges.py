@@ -18,9 +18,10 @@ from pandaeval_collector.store import Store
 from pandaeval_lab.cli._names import config_with_trials
 
 
-def settings_of(path: Path | None, model: str | None) -> Config:
-    """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
-    given = config_with_trials(path, {"judge.model": model, "judge.models": None if model is None else {}})
+def settings_of(path: Path | None, model: str | None, more: Mapping[str, object] | None = None) -> Config:
+    """Returns the configuration, with a judge that can be asked; ``more``: further keys. Raises ``UserError``."""
+    own: Mapping[str, object] = {"judge.model": model, "judge.models": None if model is None else {}}
+    given = config_with_trials(path, {**own, **(more or {})})
     if given.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     check_installed(given.judge.api_base)

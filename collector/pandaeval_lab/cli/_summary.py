@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
@@ -94,6 +94,8 @@ class Summary:
     def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
         """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
         self.layers, self._against = layers, against
+        self.lines: TextIO | None = None
+        """A file that gets each result as a line of JSON."""
         self.tallies: dict[str, OutcomeCounts] = {}
         """Counts of results by metric."""
         self.agents_traces = 0
@@ -125,6 +127,8 @@ class Summary:
     def take(self, result: Concluded) -> Failure | None:
         """Adds a result as :meth:`add` does, and keeps it as a failure if it is one. Returns the failure."""
         self.add(result.to_dict())
+        if self.lines is not None:
+            self.lines.write(result.to_json().decode() + "\n")
         failure = failure_of(result)
         if failure is not None and len(self.failures) < MOST_FAILURES:
             self.failures.append(failure)

@@ -24,6 +24,7 @@ from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.passk.attempts import trials
@@ -37,6 +38,7 @@ _FILE = "Take the run from these files, as for evaluate, instead of a running co
 
 
 cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
+cases.command("run")(run)
 
 
 @cases.command("schema")

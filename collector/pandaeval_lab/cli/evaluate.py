@@ -32,6 +32,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.grading import TrialGrader
+from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
@@ -152,13 +153,14 @@ class Evaluation:
     """One run of the command. The constructor checks all options and files that the run needs besides its inputs, so
     that a mistake ends the command before anything is read: it raises ``UserError``."""
 
-    def __init__(self, options: EvaluateOptions) -> None:
-        self._options = options
+    def __init__(self, options: EvaluateOptions, suite: Suite | None = None, folder: Path | None = None) -> None:
+        """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html besides."""
+        self._options, self._folder = options, folder
         where = parse_where(options.where or ())
         self._config = config_of(options)
         baseline, gates = options.baseline, self._config.gates
         self._against = None if baseline is None else Against(baseline, gates)
-        self._suite = suite_of(options.cases, self._config, options.cases_report)
+        self._suite = suite or suite_of(options.cases, self._config, options.cases_report)
         self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
         self._chooser = None if where is None else Chooser(where)
         self._summary = Summary(self._layers, self._against)
@@ -177,9 +179,12 @@ class Evaluation:
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
             output_file(self._output) as target,
+            nullcontext() if self._folder is None else output_file(self._folder / "results.jsonl") as lines,
+            nullcontext(target) if self._folder is None else output_file(self._folder / "report.html") as page,
         ):
+            self._summary.lines = lines
             files.add_all(self._inputs)
-            self._score(files, scorer, asked, target)
+            self._score(files, scorer, asked, page)
             if self._chooser is not None and self._chooser.unknown:
                 raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), files.read.problems, files.read.bad)
@@ -279,7 +284,7 @@ class Evaluation:
             from pandaeval_lab.replay.grouping import grouped_by  # it asks a model
 
             grouped = partial(grouped_by, asked)
-        if self._options.format == "html":
+        if self._options.format == "html" or self._folder is not None:
             with progress(console(stderr=True), "scoring") as on_scored:
                 # Of a path only the file's name, since reports are passed on.
                 names = (PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files)
@@ -299,7 +304,7 @@ class Evaluation:
                     on_scored=on_scored,
                     failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
-            typer.echo(f"{self._output or 'report'}: {told}", err=True)
+            typer.echo(f"{self._folder or self._output or 'report'}: {told}", err=True)
             return
         as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped

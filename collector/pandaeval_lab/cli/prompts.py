@@ -27,10 +27,12 @@ from pandaeval_collector.runs.counting import made_up
 from pandaeval_collector.runs.settings import adopted, read_guidelines
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._names import config_with_trials, names_of
 from pandaeval_lab.replay import grouping
 from pandaeval_lab.replay.trace_files import TraceFiles
+from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 
@@ -40,7 +42,7 @@ def prompts(
         str | None,
         typer.Argument(
             help="One judged metric, or trace or turn (those of a trace or turn, in one call), or error_deduplication "
-            "or same_cause, which group failures; without it all."
+            "or same_cause, which group failures, or simulated_user (cases run --simulate); without it all."
         ),
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
@@ -56,11 +58,11 @@ def prompts(
     settings = config_with_trials(config)
     judged = {key: metric for key, metric in registry(settings.metrics.modules).items() if metric.kind == "llm"}
     out = console()
-    grouping = of_failures(settings.judge.language)
-    for each, text in grouping.items():
+    alone = {**of_failures(settings.judge.language), SIMULATED_USER: _of_user()}
+    for each, text in alone.items():
         if name in (None, each):
             out.print(printable(text), soft_wrap=True)
-    if name in grouping:
+    if name in alone:
         return
     traces = [] if trace is None else _first_session(trace)
     filled = traces[0] if traces else None
@@ -106,6 +108,7 @@ def _first_session(name: str) -> list[Trace]:
 V = TypeVar("V", bound=Verdict)
 _RECORD = "(the record of the run)"
 _FAILURES = "(the failures, each with its number, its label and what was said of it)"
+SIMULATED_USER = "simulated_user"
 TOLD = "(what the judge says)"
 
 
@@ -169,6 +172,14 @@ def of_failures(language: str) -> Mapping[str, str]:
         + _written(packed, rubric, {given: "(how many there are)"}, language)
         for rubric, given in asked
     }
+
+
+def _of_user() -> str:
+    """Returns the instructions of the model that plays a user."""
+    held = Scenario(goal="(the goal)", profile="(the profile)", knowledge=("(each fact)",))
+    return (
+        f"=== cases run --simulate: {SIMULATED_USER}, version {simulated.VERSION} ===\n\n{simulated.prompt(held, 1)}\n"
+    )
 
 
 def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None, language: str) -> str:

@@ -1,6 +1,7 @@
 """Is the trial correct?
 
-1 if every grader that its case declares passes, 0 if one fails, and no score if one could not tell and none fails. A
+1 if every grader that its case declares passes, 0 if one fails, and no score if one could not tell and none fails. An
+attempt that `pandaeval cases run` made and whose agent raised, or took too long, is not correct. A
 case declares a grader by a field that demands something (``expected_tools`` or ``tools_called``: ``tool_correctness``;
 ``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``:
 ``answer_correctness``; ``interactions``: ``conversation_correctness``) and by naming it in ``graders``. It does not
@@ -13,7 +14,7 @@ Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, 
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.cases.trial import RUN_ERROR, Trial, TrialContext
 from pandaeval_lab.graders._expected import trial_metric
 
 
@@ -21,6 +22,10 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     declared = [each for each in context.graded if each.gates]
     if trial.case.open:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the case is not complete: fill in {', '.join(trial.case.open)}")
+    if trial.spoilt is not None:
+        return trial.spoilt
+    if error := trial.stated(RUN_ERROR):
+        return Score(0.0, f"the agent came to no end: {error}")
     if not declared:
         return None
     failed = [each for each in declared if each.success is False]

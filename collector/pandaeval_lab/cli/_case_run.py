@@ -1,0 +1,218 @@
+"""``pandaeval cases run``: the agent under test tries every case, and the spans that it leaves are graded."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.filters import in_place_of
+from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._output import console, many, progress, safe
+from pandaeval_collector.config import Config, closest
+from pandaeval_collector.show.view.texts import dollars
+from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._judges import judge_of, settings_of
+from pandaeval_lab.cli._names import config_with_trials
+from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
+from pandaeval_lab.passk.attempts import trials
+from pandaeval_lab.replay.files import result_lines
+from pandaeval_lab.running.agent import http_agent, python_agent
+from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, Tracing, User, messages_of
+from pandaeval_lab.running.door import Door
+from pandaeval_lab.running.simulated import SimulatedUser, Simulator
+
+_AGENT = (
+    "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
+    "or is a coroutine; an object or class with a method send; or an HTTP address, which gets one POST a turn."
+)
+_SIMULATE = (
+    "The model that plays the user of cases with a scenario, as litellm spells it; reached, limited and tried again as "
+    "the judge is (judge.*)."
+)
+_OUTPUT = "Folder for traces.pb, results.jsonl (a later --baseline), report.html and cases.xml (JUnit)."
+_BASELINE = "results.jsonl of an earlier run: leave with 1 when trials do worse than in it."
+_FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRunOptions:
+    """The options of the command."""
+
+    suite: Annotated[Path, typer.Argument(help="Case file (YAML or JSON).")]
+    agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
+    trials: Annotated[int, typer.Option(min=1, help="Attempts at each case.")] = 1
+    simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="With --simulate: that of its calls.")] = 0.7
+    seed: Annotated[int, typer.Option(help="With --simulate: another number, other conversations.")] = 0
+    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Attempts at the same time.")] = 4
+    turn_timeout: Annotated[str, typer.Option(metavar="TIME", help="What one turn of the agent may take.")] = "2m"
+    case_timeout: Annotated[str, typer.Option(metavar="TIME", help="What a whole attempt may take.")] = "10m"
+    wait: Annotated[str, typer.Option(metavar="TIME", help="So long at most the last spans are waited for.")] = "1m"
+    only: Annotated[list[str] | None, typer.Option(metavar="CASE", help="Only these; * stands for anything.")] = None
+    failed: Annotated[bool, typer.Option("--failed", help="Only the cases that failed in the last run.")] = False
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None
+    metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
+    model: Annotated[str | None, typer.Option(help="Judge with this model, as for evaluate.")] = None
+    baseline: Annotated[Path | None, typer.Option(help=_BASELINE)] = None
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the agent is an HTTP address."""
+        return self.agent.startswith(("http://", "https://"))
+
+    def seconds(self, option: str) -> float:
+        """Returns a duration among the options. Raises ``UserError``."""
+        text = getattr(self, option)
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            raise UserError(f"--{option.replace('_', '-')} {text}: {error}") from None
+
+
+@in_place_of("options", declared(CaseRunOptions), CaseRunOptions)
+def run(options: CaseRunOptions) -> None:
+    """Have the agent under test try every case, and grade the spans that it leaves.
+
+    Each turn is a trace that names case, trial and session on its first span and as baggage. Spans arrive at a
+    collector of this command: where the agent is an address, on the ports of server.grpc and server.http (4327, 4328).
+    Ctrl-C grades what has ended. Leaves with 1 when a gate fails, as evaluate does, with 2 when nothing can be graded.
+    """
+    config = config_with_trials(options.config)
+    suite = _chosen(read_suite(options.suite, config.metrics.modules), options)
+    limits = options.seconds("turn_timeout"), options.seconds("case_timeout"), options.seconds("wait")
+    if options.is_remote and (why := unreachable(options.agent)):
+        raise UserError(f"--agent {options.agent} cannot be reached ({why}): start it first")
+    folder, simulation = options.output, None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {folder}: {error.strerror}; name a folder") from error
+    graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
+    traces = [str(folder / "traces.pb")]
+    evaluation = Evaluation(
+        EvaluateOptions(traces, cases=options.suite, cases_report=folder / "cases.xml", **graded), suite, folder
+    )
+    if options.simulate is not None:
+        asked = {**config.judge.extra, "temperature": options.temperature, "seed": options.seed}
+        simulation = settings_of(options.config, options.simulate, {"judge.extra": asked})
+    run_id = secrets.token_hex(4)
+    attempts = [
+        Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
+        for case in suite.cases
+        for trial in range(1, max(options.trials, case.scenario.conversations if case.scenario else 1) + 1)
+    ]
+    is_whole = asyncio.run(_run(options, config, simulation, attempts, limits))
+    ended = [attempt for attempt in attempts if attempt.has_ended]
+    if not is_whole:
+        typer.echo(f"notice: interrupted; {len(ended)} of {many(len(attempts), 'attempt')} had ended", err=True)
+    _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
+    _tell("the simulated user spoilt (no score; spoilt.pb)", [(each, each.spoilt) for each in ended if each.spoilt])
+    try:
+        if ended:
+            evaluation.run()
+    finally:
+        if not is_whole:
+            raise typer.Exit(_INTERRUPTED)
+
+
+def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
+    if attempts:
+        first, why = attempts[0]
+        told = f"{what} {many(len(attempts), 'attempt')}; {first.case.id}, trial {first.trial}: {why}"
+        typer.echo(f"notice: {safe(told)}", err=True)
+
+
+async def _run(
+    options: CaseRunOptions,
+    config: Config,
+    simulation: Config | None,
+    attempts: Sequence[Attempted],
+    limits: tuple[float, float, float],
+) -> bool:
+    """Makes the attempts and writes their spans into the folder. Returns whether all were made."""
+    turn_s, case_s, wait_s = limits
+    async with AsyncExitStack() as held:
+        door = await held.enter_async_context(Door(config if options.is_remote else None))
+        os.environ["PANDAEVAL_ENDPOINT"] = door.grpc  # for a processor that the agent's module makes
+        agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
+        tracing = Tracing(door.grpc, here=not options.is_remote)
+        user_of: Callable[[Attempted], User] = lambda each: ScriptedUser(each.case)  # noqa: E731
+        if simulation is not None:
+            how = f"{options.simulate}, temperature {options.temperature:g}, seed {options.seed}"
+            caller = await held.enter_async_context(judge_of(simulation, os.environ))
+            simulator = Simulator(caller, options.simulate or "", how)
+            user_of = lambda each: (  # noqa: E731
+                ScriptedUser(each.case)
+                if each.case.scenario is None
+                else SimulatedUser(simulator, each.case.scenario, int(each.trial))
+            )
+        made = Attempts(agent, user_of, tracing, turn_s, case_s, options.concurrency)
+        with progress(console(stderr=True), "running") as tell:
+            is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
+        if simulation is not None:
+            spent = f"{many(simulator.calls, 'call')}, {simulator.tokens:,} tokens, {dollars(simulator.cost_usd)}"
+            typer.echo(f"simulated user: {how}: {spent}", err=True)
+        await asyncio.to_thread(tracing.flush, _FLUSH_MS)
+        await _arrived(door, attempts, options.is_remote, time.monotonic() + wait_s)
+        spoilt = {id_ for attempt in attempts if attempt.spoilt for id_ in attempt.trace_ids}
+        cut = {id_ for attempt in attempts if not attempt.has_ended for id_ in attempt.trace_ids}
+        door.write(options.output / "traces.pb", door.items().keys() - cut - spoilt)
+        door.write(options.output / "spoilt.pb", spoilt)
+        return is_whole
+
+
+async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
+    """Waits until the traces are complete. Raises ``UserError`` where the agent left no spans at all."""
+    good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
+    ids = [id_ for attempt in good for id_ in attempt.trace_ids]
+    # The first span of each is ours; an agent elsewhere sends its own when it likes.
+    while not await door.is_complete(ids, 1 + is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_POLL_S)
+    items = door.items()
+    silent = [each for each in good if all(items.get(id_, 0) < 2 for id_ in each.trace_ids)]
+    if not silent or items.keys() - {id_ for each in attempts for id_ in each.trace_ids}:
+        return
+    cure = "instrument it (docs/instrument.md); its module sets the global TracerProvider when it is loaded"
+    if is_remote:
+        cure = f"have it send OTLP to {door.grpc} (gRPC) or http://{door.http}, within the trace of traceparent"
+    told = f"no spans of the agent came for {len(silent)} of {many(len(good), 'attempt')}: {cure}"
+    if len(silent) == len(good):
+        raise UserError(told)
+    typer.echo(f"notice: {told}", err=True)
+
+
+def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
+    """Returns the cases that are asked for. Raises ``UserError`` for none, and for one that nobody can play."""
+    ids, last = [case.id for case in suite.cases], options.output / "results.jsonl"
+    if (options.only or options.failed) and options.baseline is not None:
+        raise UserError("--baseline compares whole suites: leave out --only and --failed")
+    for name in options.only or ():
+        if not any(fnmatchcase(id_, name) for id_ in ids):
+            raise UserError(f"--only {name}: {options.suite} has no such case; the nearest is {closest(name, ids)}")
+    wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
+    if options.failed:
+        if not last.is_file():
+            raise UserError(f"--failed: there is no last run in {options.output}: leave it out, or name --output")
+        wanted &= {each.id for each in trials(result_lines(last), per="case").cases if each.c < each.n or not each.n}
+        if not wanted:
+            raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
+    cases = tuple(case for case in suite.cases if case.id in wanted)
+    for case in cases:
+        if options.simulate is None if case.scenario else not messages_of(case):
+            cure = "name who plays its user with --simulate" if case.scenario else "give it inputs.task or interactions"
+            raise UserError(f"{options.suite}: nobody speaks to the agent in case {case.id}: {cure}")
+    return suite.model_copy(update={"cases": cases})

@@ -1,0 +1,135 @@
+"""The agent under test: a Python function, coroutine or object, or an HTTP address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
+from pandaeval_collector.base.untrusted.printable import excerpt
+
+
+class AgentError(Exception):
+    """The agent gave no answer; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What an agent may know of an attempt besides the message. ``messages``: the conversation with this message, as
+    ``{"role": "user" | "assistant", "content": text}``; ``inputs``: those of the case; ``turn``: from 0."""
+
+    case: str
+    trial: str
+    session: str
+    turn: int
+    messages: tuple[Mapping[str, str], ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+Talk = Callable[[str, RunContext], Awaitable[str]]
+"""Puts a message to the agent and returns its answer. Raises :class:`AgentError`."""
+Agent = Callable[[], Talk]
+"""Begins a conversation; raises what the constructor of the user's class raises."""
+
+
+def python_agent(spec: str) -> Agent:
+    """Loads ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
+    trial. Raises ``UserError``."""
+    module, _, name = spec.rpartition(":")
+    sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]
+    try:
+        target = getattr(load_module(module or name), name, None)
+    except ModuleLoadError as error:
+        raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
+    called: Any = getattr(target, "send", target)
+    if not callable(called) or not _positional(called):
+        raise UserError(f"--agent {spec}: write def {name}(message, context) -> str, or an object with such a send")
+    return lambda: partial(_call, target().send if isinstance(target, type) else called)
+
+
+def _positional(called: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(called).parameters.items()
+    return [name for name, each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+
+
+async def _call(called: Callable[..., Any], message: str, context: RunContext) -> str:
+    names = _positional(called)
+    first: Any = [dict(each) for each in context.messages] if names[0] == "messages" else message
+    work = partial(called, *(first, context)[: len(names)])
+    try:
+        answer = work() if inspect.iscoroutinefunction(called) else await _in_thread(work)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # the agent is the user's code, which may raise whatever it likes
+        raise AgentError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(answer, str):
+        raise AgentError(f"it returned {type(answer).__name__} in place of a text: return the answer as str")
+    return answer
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Runs what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: Exception | None) -> None:
+        if not done.done():
+            done.set_result(answer) if error is None else done.set_exception(error)
+
+    def run() -> None:
+        answer, raised = None, None
+        try:
+            answer = context.run(work)
+        except Exception as error:  # noqa: BLE001 - raised by who waits
+            raised = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, answer, raised)
+
+    threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()
+    return await done
+
+
+def http_agent(url: str, held: AsyncExitStack) -> Agent:
+    """Returns an agent at an address, which gets one POST a turn with the headers ``traceparent`` and ``baggage``, as
+    long as ``held`` is open.
+
+    An address that ends with ``/chat/completions`` gets OpenAI's request, another one ``{"message", "messages",
+    "session", "case", "trial", "turn", "inputs"}``; the answer is ``{"answer": text}`` or OpenAI's."""
+    parts = urlsplit(url)
+    # A proxy for the internet knows no agent on this machine; the time limit of a turn is the caller's.
+    client = httpx.AsyncClient(timeout=None, trust_env=parts.hostname not in ("localhost", "127.0.0.1"))  # noqa: S113
+    held.push_async_callback(client.aclose)
+
+    async def ask(message: str, context: RunContext) -> str:
+        headers: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(headers)
+        W3CBaggagePropagator().inject(headers)
+        about = {name: getattr(context, name) for name in ("session", "case", "trial", "turn", "inputs")}
+        body = {"model": "agent"} if parts.path.endswith("/chat/completions") else {"message": message, **about}
+        try:
+            reply = await client.post(url, json={**body, "messages": context.messages}, headers=headers)
+        except httpx.HTTPError as error:
+            raise AgentError(f"{url} cannot be reached: {type(error).__name__}: {error}") from error
+        with suppress(ValueError, LookupError, TypeError):
+            held = {} if reply.is_error else reply.json()
+            answer = held["answer"] if "answer" in held else held["choices"][0]["message"]["content"]
+            if isinstance(answer, str):
+                return answer
+        shown = f"{url} answered {reply.status_code}: {excerpt(reply.text, 200)}"
+        raise AgentError(f'{shown}; answer {{"answer": text}}, or as OpenAI chat completions do')
+
+    return lambda: ask

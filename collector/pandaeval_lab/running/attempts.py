@@ -1,0 +1,191 @@
+"""Attempts at cases: conversations of a user with the agent under test, several at the same time, within their time.
+
+Each turn is a trace that names case, trial, session and goal, on its first span and as baggage, so that spans of other
+processes carry them too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from opentelemetry import _logs, baggage, context, trace
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Span, Status, StatusCode
+
+from pandaeval_lab.cases.model import Case
+from pandaeval_lab.cases.trial import RUN_ERROR, SIMULATED, SIMULATOR_FAILED
+from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
+from pandaeval_otel.base import semconv
+
+
+class Tracing:
+    """Sends spans to a collector at ``endpoint``. ``here``: the agent runs in this process, whose providers, also those
+    that the agent's module has set, get our processors; made when that module is loaded."""
+
+    def __init__(self, endpoint: str, here: bool) -> None:
+        self._spans, provider = PandaEvalSpanProcessor(endpoint=endpoint), trace.get_tracer_provider()
+        if not here or not isinstance(provider, TracerProvider):
+            provider = TracerProvider()
+            if here:
+                trace.set_tracer_provider(provider)
+        provider.add_span_processor(self._spans)
+        if here:
+            logs = _logs.get_logger_provider()
+            if not isinstance(logs, LoggerProvider):
+                logs = LoggerProvider()
+                _logs.set_logger_provider(logs)
+            logs.add_log_record_processor(PandaEvalLogProcessor(endpoint=endpoint))
+        self._tracer = provider.get_tracer("pandaeval_lab")
+        self.flush = self._spans.force_flush
+
+    @contextmanager
+    def turn(self, about: RunContext, marks: Mapping[str, Any]) -> Iterator[Span]:
+        """Opens the first span of a turn, current inside, which the caller ends. ``marks`` are its attributes."""
+        carrying = context.get_current()
+        for name in (semconv.PANDAEVAL_GOAL, SIMULATED):
+            carrying = baggage.set_baggage(name, str(marks[name]), carrying) if name in marks else carrying
+        token = context.attach(carrying)
+        session, case = (
+            using_session(about.session, propagate=True),
+            using_case(about.case, about.trial, propagate=True),
+        )
+        try:
+            with session, case, trace.use_span(self._tracer.start_span(f"case {about.case}", attributes=marks)) as span:
+                yield span
+        finally:
+            context.detach(token)
+
+
+def fail(span: Span, message: str, why: str) -> None:
+    """Notes on the first span of a turn why the agent gave no answer. The span becomes that of an agent, since one that
+    failed early left none of its own."""
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": message}]}], ensure_ascii=False)
+    span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
+    span.set_status(Status(StatusCode.ERROR, why))
+
+
+class User(Protocol):
+    """The user's side of one conversation. ``marks``: attributes by which the spans tell of the user, from then on;
+    ``spoilt``: why the conversation says nothing about the agent, empty where it does."""
+
+    spoilt: str
+
+    @property
+    def marks(self) -> Mapping[str, Any]: ...
+
+    async def next(self, answer: str | None) -> str | None:
+        """Returns the next message after an answer of the agent (``None``: the first one); ``None``: the end."""
+        ...
+
+
+class ScriptedUser:
+    """A user who says what the case says, whatever is answered: see :func:`messages_of`."""
+
+    spoilt = ""
+
+    def __init__(self, case: Case) -> None:
+        self.marks: Mapping[str, Any] = {}
+        self._left = iter(messages_of(case))
+
+    async def next(self, answer: str | None) -> str | None:
+        return next(self._left, None)
+
+
+def messages_of(case: Case) -> tuple[str, ...]:
+    """Returns what a case has its user say: the ``input`` of each interaction, else the recorded messages, which begin
+    with ``inputs.task``, else the task alone."""
+    said = tuple(each.input for each in case.interactions if each.input)
+    if said and len(said) == len(case.interactions):
+        return said
+    recorded = case.recorded.messages if case.recorded is not None else ()
+    if recorded and case.task in (None, recorded[0].strip()):
+        return recorded
+    return () if case.task is None else (case.task,)
+
+
+@dataclass(slots=True)
+class Attempted:
+    """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``spoilt``: why the
+    user's side spoilt it; ``has_ended``: it did end, well or not, before the run was broken off."""
+
+    case: Case
+    trial: str
+    session: str
+    trace_ids: list[str] = field(default_factory=list)
+    error: str = ""
+    spoilt: str = ""
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Makes attempts with one agent, so many at a time (``room``), on one event loop. ``turn_s``, ``case_s``: seconds
+    that one turn of the agent, and a whole attempt, may take."""
+
+    agent: Agent
+    user_of: Callable[[Attempted], User]
+    tracing: Tracing
+    turn_s: float = 120.0
+    case_s: float = 600.0
+    room: int = 4
+
+    async def run(self, attempts: Sequence[Attempted], on_ended: Callable[[], None] = lambda: None) -> bool:
+        """Makes all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
+        interrupted."""
+        room = asyncio.Semaphore(self.room)
+
+        async def make(attempt: Attempted) -> None:
+            async with room:
+                await self._converse(attempt)
+            attempt.has_ended = True
+            on_ended()
+
+        try:
+            await asyncio.gather(*map(make, attempts))
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()  # what has ended is graded all the same
+            return False
+        return True
+
+    async def _converse(self, attempt: Attempted) -> None:
+        user, messages, talk = self.user_of(attempt), list[dict[str, str]](), None
+        names, end = (attempt.case.id, attempt.trial, attempt.session), time.monotonic() + self.case_s
+        said = await user.next(None)
+        while said is not None:
+            messages.append({"role": "user", "content": said})
+            about = RunContext(*names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
+            left = max(0.0, end - time.monotonic())
+            with self.tracing.turn(about, user.marks) as span:
+                attempt.trace_ids.append(f"{span.get_span_context().trace_id:032x}")
+                try:
+                    talk = talk or self.agent()
+                    answer = await asyncio.wait_for(talk(said, about), min(self.turn_s, left))
+                except TimeoutError:
+                    attempt.error = f"the turn took longer than {self.turn_s:g} s (--turn-timeout)"
+                    if left < self.turn_s:
+                        attempt.error = f"the attempt took longer than {self.case_s:g} s (--case-timeout)"
+                except Exception as error:  # noqa: BLE001 - its class is the user's code
+                    attempt.error = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+                ended = time.time_ns()
+                if attempt.error:
+                    fail(span, said, attempt.error)
+                    said = None
+                else:
+                    messages.append({"role": "assistant", "content": answer})
+                    said = await user.next(answer)
+                span.set_attributes(user.marks)
+                span.end(ended)
+        if user.spoilt:  # an agent's trace without contents or a fault stands for the attempt
+            attempt.spoilt = user.spoilt
+            with self.tracing.turn(RunContext(*names, len(attempt.trace_ids)), user.marks) as span:
+                span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
+                span.end()

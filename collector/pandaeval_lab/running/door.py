@@ -1,0 +1,97 @@
+"""Where the spans of a run arrive: a collector in a process of its own, with a store that goes when it goes.
+
+``python -m pandaeval_lab.running.door`` is that process.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.calls import Calls, Handlers, Peer
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.serving import serve_together
+from pandaeval_collector.config import Config, load
+from pandaeval_collector.store import StoreReader
+from pandaeval_lab.replay.trace_files import traces_by_start
+
+_FREE = "127.0.0.1:0"
+
+
+class Door:
+    """A collector that takes spans in and scores nothing. An asynchronous context manager; on one event loop.
+
+    ``given``: with it the collector listens where ``server`` of that configuration says, for agents that were started
+    before; without it on free ports of this machine."""
+
+    def __init__(self, given: Config | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-cases-")
+        self._data = Path(self._folder.name) / "data"
+        settings = {
+            "SERVER__GRPC": _FREE if given is None else given.server.grpc,
+            "SERVER__HTTP": _FREE if given is None else given.server.http,
+            "SERVER__HEALTH": _FREE,
+            # Another process may send its spans some seconds after they ended.
+            "CLOSE__QUIET": "1s" if given is None else f"{given.close.quiet:g}s",
+            "SESSION__IDLE": "1s",
+            "LATE__WINDOW": "1000h",
+            "STORE__PATH": str(self._data),
+        }
+        config = load(None, {f"PANDAEVAL_{key}": value for key, value in settings.items()})
+        config = config.model_copy(update={"metrics": config.metrics.model_copy(update={"enabled": ()})})
+        self._calls = Calls("the collector of this run", __name__, config, os.environ, silent=True)
+        self.grpc = self.http = ""
+        """Host and port of the listeners."""
+
+    async def __aenter__(self) -> Door:
+        try:
+            self.grpc, self.http = await self._calls.ask("listening")
+        except ChildStartError as error:
+            await self.__aexit__()
+            raise UserError(f"{error}: stop what listens there, or set server.grpc and server.http") from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._calls.close()
+        self._folder.cleanup()
+
+    async def is_complete(self, trace_ids: Collection[str], least: int) -> bool:
+        """Returns whether every trace that came is closed, and each of ``trace_ids`` has at least so many spans."""
+        items = self.items() if await self._calls.ask("at_rest") else {}
+        return all(items.get(id_, 0) >= least for id_ in trace_ids)
+
+    def items(self) -> Mapping[str, int]:
+        """Returns the number of spans and events of each trace that came, copies counted, by its id."""
+        return {id_.hex(): items for id_, _, _, items in traces_by_start(StoreReader(self._data))}
+
+    def write(self, path: Path, ids: Collection[str]) -> None:
+        """Writes what came of these traces, each OTLP request with its length in front, earliest trace first."""
+        reads = StoreReader(self._data)
+        with path.open("wb") as file:
+            for trace_id, chunks, _, _ in traces_by_start(reads):
+                for chunk in chunks if trace_id.hex() in ids else ():
+                    data = reads.chunks([chunk])[chunk][1]
+                    file.write(len(data).to_bytes(4, "big") + data)
+
+
+async def _open(config: Config, _: Peer) -> Handlers:
+    from pandaeval_collector.app.collector import Collector  # the command's own process needs none of it
+
+    running = Collector(config, {})
+    listening = await running.start()
+
+    async def addresses(_: Any) -> tuple[str, str]:
+        return str(listening.grpc), str(listening.http)
+
+    async def at_rest(_: Any) -> bool:
+        return running.at_rest
+
+    return {"listening": addresses, "at_rest": at_rest}
+
+
+if __name__ == "__main__":
+    serve_together(_open)

@@ -1,0 +1,162 @@
+"""Conversations with an agent: what is said, how long it may take, and what the spans say of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from opentelemetry import baggage, trace
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from pandaeval_lab.cases.model import Case
+from pandaeval_lab.running import attempts as made_here
+from pandaeval_lab.running.agent import AgentError, RunContext
+from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, Tracing, messages_of
+
+TALK = {"id": "talk", "interactions": [{"input": "one"}, {"input": "two"}]}
+Talk = Callable[[str, RunContext], Awaitable[str]]
+
+
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What leaves, in place of what goes to a collector."""
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(made_here, "PandaEvalSpanProcessor", lambda endpoint: SimpleSpanProcessor(exporter))
+    return exporter
+
+
+def _attempted(case: dict[str, Any], trial: str = "1") -> Attempted:
+    return Attempted(Case.model_validate(case), trial, f"{case['id']}/{trial}")
+
+
+def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -> bool:
+    users = lambda each: ScriptedUser(each.case)  # noqa: E731
+    made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
+    return asyncio.run(made.run(attempts))
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ({"inputs": {"task": "hi"}}, ("hi",)),
+        (TALK, ("one", "two")),
+        ({"interactions": [{"input": "one"}, {}], "inputs": {"task": "hi"}}, ("hi",)),
+        ({"recorded": {"messages": ["a", "b"]}}, ("a", "b")),
+        ({"recorded": {"messages": ["a", "b"]}, "inputs": {"task": "a"}}, ("a", "b")),
+        ({"recorded": {"messages": ["a", "b"]}, "inputs": {"task": "other"}}, ("other",)),
+        ({}, ()),
+    ],
+)
+def test_a_case_says_what_its_user_says(case: dict[str, Any], said: tuple[str, ...]) -> None:
+    assert messages_of(Case.model_validate({"id": "x", **case})) == said
+
+
+def test_each_turn_is_a_trace_that_names_its_case(exported: InMemorySpanExporter) -> None:
+    seen: list[tuple[str, tuple[str, ...], object]] = []
+
+    async def talk(message: str, context: RunContext) -> str:
+        carried = baggage.get_baggage("pandaeval.case.id"), baggage.get_baggage("pandaeval.trial")
+        seen.append((message, tuple(each["content"] for each in context.messages), carried))
+        return message.upper()
+
+    attempt = _attempted(TALK, "7")
+    assert _run([attempt], talk)
+    assert seen == [("one", ("one",), ("talk", "7")), ("two", ("one", "ONE", "two"), ("talk", "7"))]
+    assert attempt.has_ended
+    assert not attempt.error
+    assert [_trace_id(span) for span in exported.get_finished_spans()] == attempt.trace_ids
+    assert len(set(attempt.trace_ids)) == 2
+
+
+def test_an_agent_that_raises_ends_its_attempt_alone(exported: InMemorySpanExporter) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        if context.case == "talk":
+            raise AgentError("no such order")
+        return "fine"
+
+    bad, good = _attempted(TALK), _attempted({"id": "good", "inputs": {"task": "hi"}})
+    assert _run([bad, good], talk)
+    assert (bad.error, good.error) == ("no such order", "")
+    assert len(bad.trace_ids) == 1
+    failed = next(span for span in exported.get_finished_spans() if _trace_id(span) in bad.trace_ids)
+    assert failed.attributes is not None
+    assert failed.attributes["pandaeval.run.error"] == "no such order"
+    assert failed.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert not failed.status.is_ok
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ((0.01, 60.0), "the turn took longer than 0.01 s (--turn-timeout)"),
+        ((60.0, 0.01), "the attempt took longer than 0.01 s (--case-timeout)"),
+    ],
+)
+def test_time_is_limited(exported: InMemorySpanExporter, limits: tuple[float, float], why: str) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    attempt = _attempted(TALK)
+    assert _run([attempt], talk, *limits)
+    assert attempt.error == why
+    assert attempt.has_ended
+
+
+def test_so_many_attempts_are_made_at_a_time(exported: InMemorySpanExporter) -> None:
+    under_way = most = 0
+
+    async def talk(message: str, context: RunContext) -> str:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        under_way -= 1
+        return ""
+
+    _run([_attempted(TALK, str(each)) for each in range(9)], talk, room=3)
+    assert most == 3
+
+
+def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter) -> None:
+    attempts = [_attempted({"id": name, "inputs": {"task": name}}) for name in ("quick", "endless")]
+    waits = asyncio.Event()
+
+    async def talk(message: str, context: RunContext) -> str:
+        if message == "endless":
+            waits.set()
+            await asyncio.Event().wait()
+        return "fine"
+
+    async def interrupted() -> bool:
+        users = lambda each: ScriptedUser(each.case)  # noqa: E731
+        made = Attempts(lambda: talk, users, Tracing("nowhere:1", here=False))
+        task = asyncio.create_task(made.run(attempts))
+        await waits.wait()
+        while not attempts[0].has_ended:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        task.cancel()
+        return await task
+
+    assert not asyncio.run(interrupted())
+    assert [attempt.has_ended for attempt in attempts] == [True, False]
+    assert [_trace_id(span) for span in exported.get_finished_spans()] == attempts[0].trace_ids
+
+
+def _trace_id(span: ReadableSpan) -> str:
+    assert span.context is not None
+    return f"{span.context.trace_id:032x}"
+
+
+def test_the_agent_in_this_process_uses_the_providers_that_it_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[SpanProcessor] = []
+    own = TracerProvider()
+    monkeypatch.setattr(own, "add_span_processor", added.append)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: own)
+    Tracing("localhost:1", here=False)
+    assert not added, "an agent elsewhere has nothing to do with the providers here"
