@@ -88,10 +88,7 @@ SESSIONS = Listing(
 RATES = Listing(
     (
         ("metric", lambda row: f"{row['level']}.{row['metric']}"),
-        ("agent", itemgetter("agent")),
-        ("service", itemgetter("service")),
-        ("scored", itemgetter("scored")),
-        ("failed", itemgetter("failed")),
+        *("agent", "service", "scored", "failed"),
         ("pass rate", lambda row: number(OutcomeCounts.of(row).share, ".3f")),
         ("unscored", lambda row: OutcomeCounts.of(row).missing or ""),
     )
@@ -137,11 +134,8 @@ def tell_session(row: Row) -> None:
 def tell_incident(row: Row) -> None:
     """Prints one incident, of what its runs are, and the newest of them."""
     parts = (f"- {each['kind']} {each['name']}: {each['failed']} of {each['runs']} runs" for each in row["parts"])
-    examples = (
-        f"- trace {each['trace_id']} at {moment(each['at'])}: {each['input'] or '-'} → {each['output'] or '-'}"
-        for each in row["examples"]
-    )
-    _lines((incident_line(row), *parts, *examples))
+    _lines((incident_line(row), *parts))
+    show(row["examples"], TRACES)
 
 
 def _lines(lines: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
-from pandaeval_collector.store.triage import Standing
+from pandaeval_collector.store.failures import Standing
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as the list has it.")]

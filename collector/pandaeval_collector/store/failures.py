@@ -1,6 +1,6 @@
 """Failures: results that name what went wrong, grouped by root cause so that one cause is read once. Which results are
 failures, how grave a label is by itself, and the table of groups of a running collector: counted, over restarts, in the
-transaction that stores the failures."""
+transaction that stores the failures; and what people say of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
+from typing import Literal
 
 from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.instrument import Attributes
@@ -276,3 +278,57 @@ class GroupGauges(StoreTable):
             self._values = {key: float(count) for key, count in values.items()}
             self._read_at = time.monotonic()
         return self._values
+
+
+# -- what people say of incidents: it changes no score -------------------------------------------------------------
+
+State = Literal["new", "known", "resolved", "muted"]
+STATES: tuple[State, ...] = ("new", "known", "resolved", "muted")
+"""From what asks for most attention to what asks for least."""
+Standing = Literal["open", "new", "known", "resolved", "muted", "all"]
+"""Which incidents are asked for; ``open``: new or known."""
+SETTLED = frozenset({"resolved", "muted"})
+"""States that ask for no attention."""
+_MOST = 10_000
+"""Most states kept. Those that were given longest ago make room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """What people say of an incident: ``new`` (nothing, or it came back after it was resolved), ``known``, ``resolved``
+    or ``muted``. ``by``: who; ``at``: when, Unix milliseconds, ``None`` where nobody said anything."""
+
+    state: State = "new"
+    note: str = ""
+    by: str = ""
+    at: int | None = None
+
+    def now(self, last_at: int) -> Triage:
+        """Returns it for an incident whose last run began at ``last_at`` (Unix milliseconds): one that comes back after
+        it was resolved is new again."""
+        return replace(self, state="new") if self.state == "resolved" and last_at > (self.at or 0) else self
+
+
+class TriageTable(StoreTable):
+    """The states of incidents in one store."""
+
+    def mark(self, ids: Collection[str], triage: Triage) -> Future[None]:
+        """Gives these incidents a state, ``new`` included: the note stays then, too."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "INSERT OR REPLACE INTO incident_states VALUES (?, ?, ?, ?, ?)",
+                [(id_, *astuple(triage)) for id_ in ids],
+            )
+            connection.execute(
+                "DELETE FROM incident_states WHERE id IN "
+                "(SELECT id FROM incident_states ORDER BY at DESC, id LIMIT -1 OFFSET ?)",
+                (_MOST,),
+            )
+
+        return self._writer.submit(work)
+
+
+def triages(connection: sqlite3.Connection) -> Mapping[str, Triage]:
+    """Returns what was said last of each incident, by its id."""
+    return {id_: Triage(*row) for id_, *row in connection.execute("SELECT * FROM incident_states")}

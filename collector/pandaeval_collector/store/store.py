@@ -31,6 +31,7 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, connect,
 from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.directory import Directory, StoreFiles, rescue
+from pandaeval_collector.store.failures import TriageTable
 from pandaeval_collector.store.jobs import Jobs, Spending, Verdicts
 from pandaeval_collector.store.outbox import OutboxRows
 from pandaeval_collector.store.people import People
@@ -41,7 +42,6 @@ from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.series_table import SeriesTable
 from pandaeval_collector.store.table import insert
-from pandaeval_collector.store.triage import TriageTable
 from pandaeval_otel.assembly import Decided
 
 _log = logging.getLogger(__name__)

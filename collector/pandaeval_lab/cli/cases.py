@@ -166,7 +166,7 @@ def failure_at_collector(group_id: str, api: ApiClient) -> tuple[str, Runs]:
     of the conversation up to the one that failed. Raises ``UserError``."""
     group = api.get(f"/incidents/{quote(group_id, safe='')}")
     for example in group["examples"]:
-        session, last = example["session_id"], example["trace_id"] or _members(api, example["session_id"])[-1]
+        session, last = example["session_id"], example["trace_id"]
         runs = _kept(api, [last] if session is None else _up_to(_members(api, session), last))
         if runs is not None:
             return group["reason"], runs

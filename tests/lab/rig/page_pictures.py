@@ -44,14 +44,23 @@ def main() -> None:
             running.until(lambda: {"table-for-four", "loop"} <= _sessions(running), "done with all")
             running.until(running.at_rest, "at rest")
             trace = next(said["trace_id"] for said in running.results() if said["session_id"] == "table-for-four")
-            for address in (*PAGES, f"trace/{trace}"):
-                _shot(page, f"{running.http}/#/{address}", out / "pages", address.partition("/")[0] or "first")
+            lie, loop = (_trace_of(running, session) for session in ("send_reminder", "loop"))
+            [group] = {said["metadata"]["failure_group"]["id"] for said in lie if said["label"] == "false_success"}
+            named = {address.partition("/")[0] or "first": address for address in (*PAGES, f"trace/{trace}")}
+            named |= {"incident": f"failures?group={group}"}
+            named |= {"compare": f"compare?a={trace}&b={loop[0]['trace_id']}"}
+            for name, address in named.items():
+                _shot(page, f"{running.http}/#/{address}", out / "pages", name)
             _for_reading(page, running.http, trace, out)
             assert not page.complaints
 
 
 def _sessions(running: object) -> set[str | None]:
     return {said["session_id"] for said in running.results()}  # type: ignore[attr-defined]
+
+
+def _trace_of(running: object, session: str) -> list[dict[str, object]]:
+    return [said for said in running.results() if said["session_id"] == session and said["trace_id"]]  # type: ignore[attr-defined]
 
 
 def _shot(page: object, address: str, out: Path, name: str) -> None:

@@ -36,7 +36,7 @@ def orders_to_a_coding_agent(target: Target, scale: int) -> Iterator[str]:
     last = f"/api/v1/traces/{ids[-1].hex()}"
     while doors.get(target.http, last) == "HTTP 404":
         time.sleep(0.5)
-    calls: list[tuple[str, dict[str, Any]]] = [("worst_sessions", {}), ("find_traces", {"text": _MARKER})]
+    calls: list[tuple[str, dict[str, Any]]] = [("incidents", {}), ("find_traces", {"text": _MARKER})]
     calls += [("find_traces", {"failed": True}), ("pass_rates", {})]
     for id_ in ids[:3]:
         calls += [("why_failed", {"trace_id": id_.hex()}), ("export_case", {"trace_id": id_.hex()})]

@@ -34,7 +34,7 @@ MISTAKES = {
     "evaluate TRACES --config nowhere.yaml": NO_FILE,
     "evaluate TRACES --config bad.yaml": KEY,
     "evaluate TRACES --where agnt=desk": "there is no key 'agnt'; did you mean agent?",
-    "evaluate TRACES --where agent": "write KEY=VALUE, where KEY is one of agent, service, status, time",
+    "evaluate TRACES --where agent": "write KEY=VALUE, where KEY is one of agent, service, environment, user",
     "evaluate TRACES --where agent=order-desk": "no trace of the input has this agent; did you mean order_desk?",
     "evaluate TRACES --where status=bad": "write error or ok",
     "evaluate TRACES --cases case.yaml": FIELD,

@@ -160,7 +160,7 @@ def test_a_trace_without_a_session_stands_for_itself(
     itself = finder.trace(trace_id(7))
     failed = not success
     assert row == ListedSession(
-        None, 1, (badness, 1), 1, int(failed), 7, 7, failed, itself, {}, [badness], us=us, tokens=tokens, usd=usd
+        None, 1, (badness, 1), 1, int(failed), 7, 7, failed, itself, {}, [badness], us, tokens, usd, "100% of _7_"
     )
 
 
@@ -174,7 +174,7 @@ def test_a_session_tells_of_its_traces_together(store: Store, finder: Finder) ->
     states = [NOT_FAILED + 0.5, 0.25, NOT_FAILED + 0.75]
     own = {"session.s": {"metric": "s"}}
     worst = finder.trace(trace_id(9))
-    assert row == ListedSession("s", 1, (0.25, 2), 3, 1, 4, 9, True, worst, own, states, us=7, tokens=38, usd=0.75)
+    assert row == ListedSession("s", 1, (0.25, 2), 3, 1, 4, 9, True, worst, own, states, 7, 38, 0.75, "100% of _4_")
     found = finder.session("s")
     assert found is not None
     assert found[0] == row

@@ -15,9 +15,9 @@ from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.incidents import (
+    BARS,
     Incident,
     IncidentDetail,
-    IncidentExample,
     IncidentPart,
     IncidentRow,
     PageAgent,
@@ -26,11 +26,10 @@ from pandaeval_collector.show.report.incidents import (
     incidents,
     over_time,
 )
-from pandaeval_collector.show.view.rows import Milliseconds, Severity
-from pandaeval_collector.store.failures import at_least
+from pandaeval_collector.show.view.rows import Milliseconds, Severity, TraceRow
+from pandaeval_collector.store.failures import SETTLED, STATES, Standing, State, Triage, at_least
 from pandaeval_collector.store.finding import AgentBucket
 from pandaeval_collector.store.listed import Wanted
-from pandaeval_collector.store.triage import SETTLED, STATES, Standing, State, Triage
 
 AskedState = Annotated[Standing, Query(description="What people say of it; open: new or known.")]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
@@ -122,25 +121,25 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
             raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
         [(found, said)] = fitting
         newest = sorted(found.at, key=lambda no: -found.at[no])[:_MOST_EXAMPLES]
-        bodies, rows = find.bodies([found.newest.seq, *(found.seqs[no] for no in newest)]), find.listed(newest)
+        rows = find.listed(newest)
         return IncidentDetail.of(
             found,
             span,
             said,
             found.trend(begun),
-            bodies.get(found.newest.seq, {}),
+            find.bodies([found.newest.seq]).get(found.newest.seq, {}),
             since=span.since,
             until=span.until,
             step=span.step,
             all=over_time(over)[0],
-            failed=span.bars(found.at.values()),
+            failed=span.spark(found.at.values(), BARS, span.step),
             parts=[
                 IncidentPart(
                     kind=kind, name=name, runs=runs, failed=len(nos), spark=span.spark(found.at[no] for no in nos)
                 )
                 for kind, name, runs, nos in find.shares(here, found.at)[:_MOST_PARTS]
             ],
-            examples=[IncidentExample.of(rows.get(no), found.at[no], bodies.get(found.seqs[no], {})) for no in newest],
+            examples=[TraceRow.of(rows[no]) for no in newest if no in rows],
         )
 
     if (store := work.store) is None:

@@ -18,7 +18,7 @@ from pandaeval_collector.show.mcp.fence import fenced, fenced_json
 from pandaeval_collector.show.view import lines as written
 from pandaeval_collector.show.view.rates import agent_lines, compared, handled_line, rate_lines
 from pandaeval_collector.show.view.texts import about, moment
-from pandaeval_collector.store.triage import Standing
+from pandaeval_collector.store.failures import Standing
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 
@@ -205,13 +205,10 @@ class Tools:
         success = None if filters["metric"] is None or failed is None else not failed
         found = await self._asker.get("/incidents", **filters, since=_since(hours), success=success, limit=1)
         size = len(found["runs"]) // 12
-        steps = [
-            (at, (sum(found[name][at : at + size]) for name in ("failed", "runs"))) for at in range(0, 12 * size, size)
-        ]
-        lines = [
-            f"{moment(found['since'] + at * found['step'])}: {failures} of {runs} runs failed"
-            for at, (failures, runs) in steps
-        ]
+        lines = []
+        for at in range(0, 12 * size, size):
+            failures, runs = (sum(found[name][at : at + size]) for name in ("failed", "runs"))
+            lines.append(f"{moment(found['since'] + at * found['step'])}: {failures} of {runs} runs failed")
         return await self._answer(lines, "/", "Ask for fewer hours.")
 
     async def compare_versions(self, a: RunGroup, b: RunGroup, metric: Metric = None) -> str:

@@ -12,12 +12,10 @@ from typing import Any, Self
 from pydantic import BaseModel
 
 from pandaeval_collector.base.untrusted.printable import excerpt
-from pandaeval_collector.show.view.rows import Milliseconds
+from pandaeval_collector.show.view.rows import Milliseconds, TraceRow
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures import gravity, group_id, plain, severity_of
+from pandaeval_collector.store.failures import SETTLED, STATES, State, Triage, gravity, group_id, plain, severity_of
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
-from pandaeval_collector.store.listed_pages import Listed
-from pandaeval_collector.store.triage import SETTLED, STATES, State, Triage
 
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
@@ -37,16 +35,10 @@ class TimeSpan:
         """The milliseconds that one bar of the chart covers."""
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
-    def spark(self, times: Iterable[int]) -> list[int]:
-        """Returns how many of ``times`` lie in each of the :data:`SPARKS` equal parts of the span."""
-        return self.counts(times, SPARKS, self._width / SPARKS)
-
-    def bars(self, times: Iterable[int]) -> list[int]:
-        """Returns how many of ``times`` lie in each bar of the chart."""
-        return self.counts(times, BARS, self.step)
-
-    def counts(self, times: Iterable[int], parts: int, width: float) -> list[int]:
-        """Returns how many of ``times`` lie in each of so many parts of a width; what lies outside, at the ends."""
+    def spark(self, times: Iterable[int], parts: int = SPARKS, width: float | None = None) -> list[int]:
+        """Returns how many of ``times`` lie in each of so many parts of the span, of equal or of the given width; what
+        lies outside, at the ends."""
+        width = self._width / parts if width is None else width
         counts = Counter(min(parts - 1, max(0, int((at - self.since) // width))) for at in times)
         return [counts[part] for part in range(parts)]
 
@@ -62,9 +54,9 @@ class TimeSpan:
 @dataclass(slots=True)
 class Incident:
     """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
-    when each of its runs began, by the number of the run, and ``seqs``: the newest result about each; ``steps``: the
-    steps that it is about, with the number of the run; ``newest``: its newest failure; ``first_ever``: when it was
-    first seen, perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
+    when each of its runs began, by the number of the run; ``steps``: the steps that it is about, with the number of the
+    run; ``newest``: its newest failure; ``first_ever``: when it was first seen, perhaps before the window; ``also``:
+    metric and label of what else is found at the same steps."""
 
     id: str
     metric: str
@@ -74,7 +66,6 @@ class Incident:
     first_ever: int
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
-    seqs: dict[int, int] = field(default_factory=dict)
     steps: dict[tuple[int, str], None] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
@@ -88,7 +79,7 @@ class Incident:
     def add(self, failed: FailedResult, first_ever: int) -> None:
         """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
-        self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
+        self.at[failed.no] = failed.at
         self.steps[failed.no, failed.step] = None
         self.agents[failed.agent] += 1
         self.groups |= {failed.group: None} if failed.group else {}
@@ -99,7 +90,6 @@ class Incident:
             self.metric, other.metric = other.metric, self.metric
             self.label, other.label = other.label, self.label
             self.text, self.newest, self.severity = other.text, other.newest, other.severity
-            self.seqs |= other.seqs
         self.groups |= other.groups
         self.first_ever = min(self.first_ever, other.first_ever)
         self.also |= {(other.metric, other.label): None} | other.also
@@ -218,30 +208,6 @@ class IncidentPart(BaseModel):
     spark: list[int]
 
 
-class IncidentExample(BaseModel):
-    """A run of an incident, or a session: what was asked, answered and found."""
-
-    trace_id: str | None
-    session_id: str | None
-    at: Milliseconds
-    input: str | None
-    output: str | None
-    reason: str
-
-    @classmethod
-    def of(cls, row: Listed | None, at: int, body: Mapping[str, Any]) -> Self:
-        """Returns a run by its row in lists, ``None`` for a session, and the result about it."""
-        facts = {} if row is None else row.facts
-        return cls(
-            trace_id=body.get("trace_id") or facts.get("id"),
-            session_id=body.get("session_id") if row is None else row.session,
-            at=at,
-            input=facts.get("in"),
-            output=facts.get("out"),
-            reason=excerpt(body.get("reason") or facts.get("error") or "", 300) or "",
-        )
-
-
 class IncidentDetail(IncidentRow):
     """An incident with its runs over time, by what they are of, and the newest of them. ``step``: milliseconds of each
     of the bars ``all`` (of all runs) and ``failed``, from ``since`` on."""
@@ -252,7 +218,7 @@ class IncidentDetail(IncidentRow):
     all: list[int]
     failed: list[int]
     parts: list[IncidentPart]
-    examples: list[IncidentExample]
+    examples: list[TraceRow]
 
 
 class PageAgent(BaseModel):

@@ -12,8 +12,9 @@ from urllib.parse import quote
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.rates import OutcomeCounts
-from pandaeval_collector.show.view.results import INLINE, ShownResult, cause_of, is_inline, shown, spelled_out, verdict
+from pandaeval_collector.show.view.results import INLINE, ShownResult, failing, is_inline, shown, spelled_out, verdict
 from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
@@ -38,7 +39,15 @@ class LiveIndex:
         if together and unit.failed:
             facts = {} if unit.worst is None else unit.worst.facts
             results = [*unit.results.values(), *(result for row in worst for result in row.results.values())]
-            cause = cause_of(facts.get("agent", ""), facts.get("error"), results)
+            failed = frozenset(
+                (
+                    each["metric"],
+                    each["label"],
+                    (each["metadata"].get("failure_group") or {}).get("id") or plain(each["reason"]),
+                )
+                for each in failing(results)
+            )
+            cause = facts.get("agent", ""), plain(facts.get("error") or ""), failed
         if cause in self._alike:
             self._alike[cause][2] += 1
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from pandaeval_collector.base.result import NOTED, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 from pandaeval_collector.show.view.texts import number, said
-from pandaeval_collector.store.failures import plain
 from pandaeval_collector.store.listed import NO_SCORE
 
 INLINE = "inline"
@@ -115,19 +114,6 @@ def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns the results that failed, in the order given."""
     return [each for each in results if each["success"] is False]
-
-
-def cause_of(agent: str, error: str | None, results: Iterable[Mapping[str, Any]]) -> Hashable:
-    """Returns a key that is equal for sessions that failed alike: in which results, by which error, for which agent."""
-    causes = {
-        (
-            each["metric"],
-            each["label"],
-            (each["metadata"].get("failure_group") or {}).get("id") or plain(each["reason"]),
-        )
-        for each in failing(results)
-    }
-    return agent, plain(error or ""), frozenset(causes)
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:

@@ -29,11 +29,13 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     for at, id_, agent, version, fails in RUNS:
         trace = bytes.fromhex(id_)
         facts = {"id": id_, "at": NOW + at, "in": f"question {at}", "out": f"answer {at}", "agent": agent}
+        facts |= {"us": 1, "spans": 2, "llm": 1, "tools": 1}
         changes.traces.append(DecidedTrace(trace, 1, True, "d", frozenset(), [], 0))
         listed = ListedRow(trace, NOW + at, agent, agent, "", "", False, orjson.dumps(facts))
         changes.listed.append(replace(listed, attributes=(f"service.version={version}", "gen_ai.request.model=m")))
         for metric in ("trace.loop", "trace.call") if fails else ():
             body = {"label": metric, "reason": f"{metric} in {at}", "trace_id": id_, "outcome": "scored", "score": 0.0}
+            body |= {"level": "trace", "metric": metric.partition(".")[2], "success": False, "why": None}
             body |= {"span_ids": ["s1", "s2"], "evaluator": {"kind": "code"}, "session_id": None}
             body["metadata"] = {"failure_group": {"id": LOOP if metric == "trace.loop" else ALONE}}
             result = ResultRow(f"{metric} {id_}", id_, metric, 1, orjson.dumps(body))
@@ -64,8 +66,9 @@ def test_one_cause_is_one_incident_with_its_runs_questions_answers_and_shares(cl
     by_agent = {("agent", "desk"): (4, 4), ("agent", "shop"): (1, 2)}
     assert shares == by_agent | {("version", "1"): (2, 2), ("version", "2"): (3, 4), ("model", "m"): (5, 6)}
     newest = whole["examples"][0]
-    said = {"input": "question 4", "output": "answer 4", "reason": "trace.loop in 4", "trace_id": RUNS[4][1]}
+    said = {"input": "question 4", "output": "answer 4", "trace_id": RUNS[4][1]}
     assert {key: newest[key] for key in said} == said
+    assert "trace.loop in 4" in {each["reason"] for each in newest["results"]}
     assert client.get("/api/v1/incidents/none").status_code == 404
 
 

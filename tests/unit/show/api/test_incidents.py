@@ -8,8 +8,8 @@ import pytest
 
 from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
 from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failures import Triage
 from pandaeval_collector.store.finding import AgentBucket, FailedResult
-from pandaeval_collector.store.triage import Triage
 
 SPAN = TimeSpan(0, 24_000)
 

@@ -136,7 +136,7 @@ def test_a_list_is_drawn_filled_in_and_taken(data: Path, tmp_path: Path) -> None
     drawn = run(data, "labels", "next", "--n", "30", "--out", str(out))
     assert drawn.exit_code == 0
     assert "30 of 400 judged runs without a label, 0 with one (trace.task_completion)" in drawn.output
-    assert "in your trace store" in drawn.output
+    assert "pandaeval traces show 0000" in drawn.output
     with out.open() as file:
         rows = list(csv.DictReader(file))
     assert {row["label"] for row in rows} == {""}

@@ -85,14 +85,14 @@ async function incidentPage(id, query) {
     return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
   }
   const rows = el("section", { class: "card flush" });
-  const more = paged(alike(found.examples), STEP, (held) => exampleRow(held, found), rows);
+  const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, query)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
     el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).slice(0, found.trend ? 1 : 0),
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric && !found.metric.startsWith("session.") ? el("a", { href: tracesOf(found, query) }, "all of them") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric && !found.metric.startsWith("session.") ? el("a", { href: tracesOf(found, query) }, "all of them") : null), found.examples.length ? [rows, more] : found.session_id && el("a", { href: `#/session/${encodeURIComponent(found.session_id)}` }, "The newest of them")];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.
@@ -131,18 +131,23 @@ function partsOf(incident, kind, query) {
       el("span", { class: "times" }, failedShare(part.failed, part.runs), el("small", {}, `${number(part.failed)} of ${number(part.runs)}`))))) : null;
 }
 
+// Why a run is an example: the reason of the incident's own result, else how it ended.
+function reasonOf(example, key) {
+  const result = example.results.find(({ level, metric: name, success }) => `${level}.${name}` === key && success === false);
+  return result ? result.reason : example.error || "";
+}
+
 // Examples with the same reason, question and answer but for numbers as one, with how many they are.
-function alike(examples) {
+function alike({ examples, metric: of }) {
   const held = new Map();
   for (const example of examples) {
-    const key = JSON.stringify([example.reason, example.input, example.output]).replace(/\d+/g, "0");
+    const key = JSON.stringify([reasonOf(example, of), example.input, example.output]).replace(/\d+/g, "0");
     if (held.has(key)) held.get(key).count += 1; else held.set(key, { example, count: 1 });
   }
   return [...held.values()];
 }
 
 function exampleRow({ example, count }, { metric: key }) {
-  const href = example.trace_id ? `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` : `#/session/${encodeURIComponent(example.session_id)}`;
-  return tickable(el("a", { class: "example", href }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, example.reason)),
-    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.at))), example.trace_id);
+  return tickable(el("a", { class: "example", href: `#/trace/${example.trace_id}?finding=${encodeURIComponent(key)}` }, el("span", { class: "says" }, example.input === null ? null : el("b", { class: "q", dir: "auto" }, example.input), example.output === null ? null : el("span", { class: "q", dir: "auto" }, `→ ${example.output}`), el("span", { class: "muted", dir: "auto" }, reasonOf(example, key))),
+    el("span", { class: "muted" }, count > 1 ? el("b", { class: "same" }, `×${number(count)} `) : null, example.input === null ? example.session_id || "" : ""), el("span", { class: "when" }, when(example.started_at))), example.trace_id);
 }
