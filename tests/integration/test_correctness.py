@@ -56,7 +56,8 @@ def evaluated(script: Script, monkeypatch: pytest.MonkeyPatch, metrics: str, *fi
 def test_a_session_costs_one_call_and_a_trace_without_one_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script()
     results = evaluated(script, monkeypatch, "correctness,goal_completion,user_friction,blame", SESSION, ALONE)
-    assert Counter(script.asked) == {"conversation": 2, "correctness": 1}, "one, which was repaired"
+    asked = {"conversation": 2, "correctness": 1, "error_deduplication": 1}
+    assert Counter(script.asked) == asked, "one, which was repaired; and one about all failures of the run"
     by_name = {f"{each['level']}.{each['metric']}": each for each in results}
     assert {name: each["score"] for name, each in by_name.items()} == {
         "session.correctness": 0.09,
