@@ -242,7 +242,7 @@ def _failures() -> Panel:
     return graph(
         "Failures by what went wrong",
         "Results whose label says what went wrong: the ends of runs, behaviours that a judge names, loops. The causes, "
-        "with examples, are on the collector's own page and at /api/v1/failures.",
+        "with examples, are on the collector's own page and at /api/v1/incidents.",
         {"{{pandaeval_failure_severity}}: {{pandaeval_failure_label}}": per_bar(_FAILURES, f"{_SEVERITY}, {_LABEL}")},
         width=14,
         stacked=True,
