@@ -16,27 +16,18 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
+from pandaeval_lab.cases import model as shapes
 from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
-from pandaeval_lab.cases.model import (
-    Case,
-    CountedCalls,
-    ExpectedCall,
-    Interaction,
-    OutputFormat,
-    Recorded,
-    Scenario,
-    Suite,
-)
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
-    "cases": ("a case", Case, "{id: refund-3}"),
-    "expected_tools": ("an expected call", ExpectedCall, "{tool_name: search}"),
-    "interactions": ("an interaction", Interaction, "{expected_tools: []}"),
-    "output_format": ("output_format", OutputFormat, "{type: json}"),
-    "counted_calls": ("counted_calls", CountedCalls, "{tools: changing}"),
-    "recorded": ("recorded", Recorded, "{messages: [...]}"),
-    "scenario": ("scenario", Scenario, "{goal: Get the money for order 17 back}"),
+    "cases": ("a case", shapes.Case, "{id: refund-3}"),
+    "expected_tools": ("an expected call", shapes.ExpectedCall, "{tool_name: search}"),
+    "interactions": ("an interaction", shapes.Interaction, "{expected_tools: []}"),
+    "output_format": ("output_format", shapes.OutputFormat, "{type: json}"),
+    "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
+    "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
+    "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
 _MAPS = {
@@ -47,7 +38,7 @@ _MAPS = {
 }
 _LISTS = {"cases": "[{id: refund-3}]", "expected_tools": "[{tool_name: search}]", "graders": "[end_state]"}
 _MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
-    Case: {
+    shapes.Case: {
         "inputs: {task: ...}": ("task", "input", "prompt", "question", "query", "message", "user"),
         "expected_answer": ("expected", "answer", "output", "expected_output", "reference", "ground_truth"),
         "expected_tools": ("tools", "tool_calls", "expected_calls", "expected_tool_calls"),
@@ -55,7 +46,7 @@ _MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
         "id": ("name", "case", "case_id", "title"),
         "source or recorded": ("trace", "trace_id", "trace_ids", "session", "session_id"),
     },
-    ExpectedCall: {
+    shapes.ExpectedCall: {
         "tool_name": ("tool", "function", "tool_call"),
         "parameters": ("args", "arguments", "input", "inputs", "params", "kwargs"),
     },
@@ -116,12 +107,12 @@ def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]
 
 def _unknown(place: Place) -> str:
     held = [part for part in place[:-1] if part in _PARTS]
-    called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", Suite, "")
+    called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", shapes.Suite, "")
     name = str(place[-1])
     for cure, others in _MEANT.get(model, {}).items():
         if name.lower() in others:
             return f"is no field of {called}; write {cure}"
-    found = get_close_matches(name, [*model.model_fields, *Case.model_fields, *Suite.model_fields], 1)
+    found = get_close_matches(name, [*model.model_fields, *shapes.Case.model_fields, *shapes.Suite.model_fields], 1)
     return (
         f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
     )
@@ -136,7 +127,7 @@ class CaseFileError(UserError):
     """Raised for a case file that cannot be used; a line for each problem."""
 
 
-def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
+def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
     """Reads the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
@@ -153,7 +144,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
     return _suite(text, path, known)
 
 
-def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
+def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
         raise CaseFileError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
     if not text.strip():
@@ -171,7 +162,7 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
     if not isinstance(given, dict):
         raise CaseFileError(f"{path}: holds no cases; {_CURE}")
     try:
-        suite, faults = complete(Suite.model_validate(given), known)
+        suite, faults = complete(shapes.Suite.model_validate(given), known)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]
@@ -286,7 +277,7 @@ def freeze(
             "answer": next((run["output"] for run in reversed(runs) if run["output"]), None),
         },
     }
-    Case.model_validate(case)
+    shapes.Case.model_validate(case)
     return case
 
 

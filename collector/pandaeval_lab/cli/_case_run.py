@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,7 +21,6 @@ from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._hand import declared
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config, closest
-from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._judges import judge_of, settings_of
@@ -30,9 +29,9 @@ from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
-from pandaeval_lab.running.attempts import Attempted, Attempts, ScriptedUser, Tracing, User, messages_of
+from pandaeval_lab.running.attempts import Attempted, Attempts, Tracing, messages_of
 from pandaeval_lab.running.door import Door
-from pandaeval_lab.running.simulated import SimulatedUser, Simulator
+from pandaeval_lab.running.simulated import Simulator
 
 _AGENT = (
     "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
@@ -150,22 +149,16 @@ async def _run(
         os.environ["PANDAEVAL_ENDPOINT"] = door.grpc  # for a processor that the agent's module makes
         agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
         tracing = Tracing(door.grpc, here=not options.is_remote)
-        user_of: Callable[[Attempted], User] = lambda each: ScriptedUser(each.case)  # noqa: E731
-        if simulation is not None:
+        simulator = None
+        if simulation is not None and options.simulate is not None:
             how = f"{options.simulate}, temperature {options.temperature:g}, seed {options.seed}"
             caller = await held.enter_async_context(judge_of(simulation, os.environ))
-            simulator = Simulator(caller, options.simulate or "", how)
-            user_of = lambda each: (  # noqa: E731
-                ScriptedUser(each.case)
-                if each.case.scenario is None
-                else SimulatedUser(simulator, each.case.scenario, int(each.trial))
-            )
-        made = Attempts(agent, user_of, tracing, turn_s, case_s, options.concurrency)
+            simulator = Simulator(caller, options.simulate, how)
+        made = Attempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
         with progress(console(stderr=True), "running") as tell:
             is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
-        if simulation is not None:
-            spent = f"{many(simulator.calls, 'call')}, {simulator.tokens:,} tokens, {dollars(simulator.cost_usd)}"
-            typer.echo(f"simulated user: {how}: {spent}", err=True)
+        if simulator is not None:
+            typer.echo(f"simulated user: {simulator.told()}", err=True)
         await asyncio.to_thread(tracing.flush, _FLUSH_MS)
         await _arrived(door, attempts, options.is_remote, time.monotonic() + wait_s)
         spoilt = {id_ for attempt in attempts if attempt.spoilt for id_ in attempt.trace_ids}

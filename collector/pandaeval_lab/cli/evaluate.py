@@ -304,7 +304,7 @@ class Evaluation:
                     on_scored=on_scored,
                     failed_gates=lambda: [gate.text for gate in self._gates()[0] if not gate.passed],
                 )
-            typer.echo(f"{self._folder or self._output or 'report'}: {told}", err=True)
+            typer.echo(f"{target.name if self._folder else self._output or 'report'}: {told}", err=True)
             return
         as_json = self._options.format == "json"
         ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,24 +84,17 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
     """Runs what may block on a thread that nobody waits for when the time is over, or at the end of the program."""
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(answer: Any, error: Exception | None) -> None:
-        if not done.done():
-            done.set_result(answer) if error is None else done.set_exception(error)
+    context, done = contextvars.copy_context(), Future[Any]()
+    done.set_running_or_notify_cancel()  # from now on nobody takes it back
 
     def run() -> None:
-        answer, raised = None, None
         try:
-            answer = context.run(work)
+            done.set_result(context.run(work))
         except Exception as error:  # noqa: BLE001 - raised by who waits
-            raised = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, answer, raised)
+            done.set_exception(error)
 
     threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 def http_agent(url: str, held: AsyncExitStack) -> Agent:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from opentelemetry import _logs, baggage, context, trace
 from opentelemetry.sdk._logs import LoggerProvider
@@ -22,6 +22,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, SIMULATED, SIMULATOR_FAILED
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
+from pandaeval_lab.running.simulated import SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
 
@@ -72,30 +73,17 @@ def fail(span: Span, message: str, why: str) -> None:
     span.set_status(Status(StatusCode.ERROR, why))
 
 
-class User(Protocol):
-    """The user's side of one conversation. ``marks``: attributes by which the spans tell of the user, from then on;
-    ``spoilt``: why the conversation says nothing about the agent, empty where it does."""
-
-    spoilt: str
-
-    @property
-    def marks(self) -> Mapping[str, Any]: ...
-
-    async def next(self, answer: str | None) -> str | None:
-        """Returns the next message after an answer of the agent (``None``: the first one); ``None``: the end."""
-        ...
-
-
 class ScriptedUser:
     """A user who says what the case says, whatever is answered: see :func:`messages_of`."""
 
     spoilt = ""
 
     def __init__(self, case: Case) -> None:
-        self.marks: Mapping[str, Any] = {}
+        self.marks: dict[str, Any] = {}
         self._left = iter(messages_of(case))
 
     async def next(self, answer: str | None) -> str | None:
+        """Returns the next message, whatever the ``answer``; ``None``: the end."""
         return next(self._left, None)
 
 
@@ -128,14 +116,14 @@ class Attempted:
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """Makes attempts with one agent, so many at a time (``room``), on one event loop. ``turn_s``, ``case_s``: seconds
-    that one turn of the agent, and a whole attempt, may take."""
+    that one turn of the agent, and a whole attempt, may take; ``simulator``: plays the users of scenarios."""
 
     agent: Agent
-    user_of: Callable[[Attempted], User]
     tracing: Tracing
     turn_s: float = 120.0
     case_s: float = 600.0
     room: int = 4
+    simulator: Simulator | None = None
 
     async def run(self, attempts: Sequence[Attempted], on_ended: Callable[[], None] = lambda: None) -> bool:
         """Makes all attempts, and calls ``on_ended`` after each. Returns whether all were made: not if the run was
@@ -157,7 +145,10 @@ class Attempts:
         return True
 
     async def _converse(self, attempt: Attempted) -> None:
-        user, messages, talk = self.user_of(attempt), list[dict[str, str]](), None
+        user: ScriptedUser | SimulatedUser = ScriptedUser(attempt.case)
+        if self.simulator is not None and attempt.case.scenario is not None:
+            user = SimulatedUser(self.simulator, attempt.case.scenario, int(attempt.trial))
+        messages, talk = list[dict[str, str]](), None
         names, end = (attempt.case.id, attempt.trial, attempt.session), time.monotonic() + self.case_s
         said = await user.next(None)
         while said is not None:

@@ -49,7 +49,7 @@ class Door:
 
     async def __aenter__(self) -> Door:
         try:
-            self.grpc, self.http = await self._calls.ask("listening")
+            self.grpc, self.http, _ = await self._calls.ask("state")
         except ChildStartError as error:
             await self.__aexit__()
             raise UserError(f"{error}: stop what listens there, or set server.grpc and server.http") from error
@@ -61,7 +61,7 @@ class Door:
 
     async def is_complete(self, trace_ids: Collection[str], least: int) -> bool:
         """Returns whether every trace that came is closed, and each of ``trace_ids`` has at least so many spans."""
-        items = self.items() if await self._calls.ask("at_rest") else {}
+        items = self.items() if (await self._calls.ask("state"))[2] else {}
         return all(items.get(id_, 0) >= least for id_ in trace_ids)
 
     def items(self) -> Mapping[str, int]:
@@ -84,13 +84,10 @@ async def _open(config: Config, _: Peer) -> Handlers:
     running = Collector(config, {})
     listening = await running.start()
 
-    async def addresses(_: Any) -> tuple[str, str]:
-        return str(listening.grpc), str(listening.http)
+    async def state(_: Any) -> tuple[str, str, bool]:
+        return str(listening.grpc), str(listening.http), running.at_rest
 
-    async def at_rest(_: Any) -> bool:
-        return running.at_rest
-
-    return {"listening": addresses, "at_rest": at_rest}
+    return {"state": state}
 
 
 if __name__ == "__main__":

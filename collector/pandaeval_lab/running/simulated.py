@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, OverBudgetError
+from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cases.trial import SIMULATED
 from pandaeval_otel.base import semconv
@@ -69,6 +70,10 @@ class Simulator:
         self.calls, self.tokens = self.calls + 1, self.tokens + answer.tokens
         self.cost_usd += answer.cost_usd
         return answer.text
+
+    def told(self) -> str:
+        """Returns in words who plays, and what it took."""
+        return f"{self.how}: {self.calls:,} calls, {self.tokens:,} tokens, {dollars(self.cost_usd)}"
 
 
 class SimulatedUser:

@@ -53,8 +53,12 @@ _OURS = r'"?pandaeval-otel(\[\w+\])?"?'
 _APP = """
 from opentelemetry import trace
 
-with trace.get_tracer("app").start_as_current_span("invoke_agent example"):
-    pass
+def answer(message, context=None):
+    with trace.get_tracer("app").start_as_current_span("invoke_agent example"):
+        return "done"
+
+if __name__ == "__main__":
+    answer("hello")
 """
 _PREPARE = """
 python - <<'END'

@@ -1,0 +1,63 @@
+"""Mistakes on the command line of ``cases run`` end it before the agent is called; and its prompts are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from pandaeval_lab.running.simulated import RULES
+
+SUITE = """
+cases:
+- {id: refund-1, inputs: {task: Refund order 17}}
+- {id: refund-2, inputs: {task: Refund order 18}}
+"""
+RESULT = (
+    '{"metric": "trial_correct", "level": "trial", "outcome": "scored", "score": 1.0, "success": true, '
+    '"trace_id": "a", "metadata": {"case": "refund-1", "trial": "1"}}\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    (tmp_path / "mute.yaml").write_text("cases: [{id: mute}]")
+    (tmp_path / "played.yaml").write_text("cases: [{id: played, scenario: {goal: Get it}}]")
+    (tmp_path / "wrong.yaml").write_text("cases: [{id: played, scenario: {gaol: Get it}}]")
+    (tmp_path / "last").mkdir()
+    (tmp_path / "last" / "results.jsonl").write_text(RESULT)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("suite.yaml --agent a:b --only refund-3", "suite.yaml has no such case; the nearest is refund-"),
+        ("suite.yaml --agent a:b --failed", "there is no last run in pandaeval-run: leave it out, or name --output"),
+        ("suite.yaml --agent a:b --failed -o last", "no case failed in the last run (last); leave it out"),
+        ("suite.yaml --agent a:b --failed --baseline x", "--baseline compares whole suites: leave out --only"),
+        ("suite.yaml --agent a:b --turn-timeout soon", "--turn-timeout soon: is not a duration; write 10s"),
+        ("suite.yaml --agent http://127.0.0.1:9/x", "cannot be reached (Connection refused): start it first"),
+        ("suite.yaml --agent a:b -o suite.yaml", "--output suite.yaml: File exists; name a folder"),
+        ("suite.yaml --agent a:b --baseline nowhere.jsonl", "nowhere.jsonl cannot be read"),
+        ("mute.yaml --agent a:b", "nobody speaks to the agent in case mute: give it inputs.task or interactions"),
+        ("played.yaml --agent a:b", "in case played: name who plays its user with --simulate"),
+        ("wrong.yaml --agent a:b", "gaol: is no field of scenario; did you mean goal?"),
+        ("nowhere.yaml --agent a:b", "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_a_mistake_ends_with_its_place_and_cure(folder: Path, words: str, why: str) -> None:
+    done = CliRunner().invoke(app, ["cases", "run", *words.split()])
+    assert done.exit_code == 2, done.output
+    assert why in " ".join(done.output.split())
+
+
+def test_what_the_simulated_user_is_told_is_shown() -> None:
+    done = CliRunner().invoke(app, ["prompts", "simulated_user"])
+    assert done.exit_code == 0, done.output
+    assert RULES in done.output
+    assert "version 1" in done.output
