@@ -47,7 +47,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.queue.size": "`queue`: store, judge, outbox.logs, outbox.traces",
     "pandaeval.exporter.state": "`exporter`, `signal`",
     "pandaeval.judge.retests": "`outcome`: compared, no_verdict, not_asked",
-    "pandaeval.judge.shadow": "`outcome`: answered, failed, no_verdict, not_asked",
     "pandaeval.judge.seconds": "`outcome`: compared, no_verdict, not_asked",
     "pandaeval.judge.agreement": "`check`: retest, second; `metric`, `model`",
     "pandaeval.judge.flips": "`check`: retest, second; `metric`, `model`",
@@ -63,8 +62,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.judge.tokens": _JUDGED,
     "pandaeval.judge.cost": _JUDGED,
     "pandaeval.judge.cached_tokens": _JUDGED,
-    "pandaeval.shadow.score": f"{_EVALUATED}, `gen_ai.request.model`",
-    "pandaeval.shadow.evaluations": f"{_EVALUATED}, `gen_ai.request.model`, `outcome`, `why`, `passed`",
 }
 """What a series is told apart by; instruments that are not named here have one series."""
 

@@ -211,7 +211,6 @@ class Collector:
         ``None`` if none is named. Raises ``ChildStartError``."""
         config, telemetry = self._config, self.telemetry
         if config.judge.model is None:
-            await asyncio.wrap_future(store.runs.stand(None, b""))
             return None
         secret(config.judge.api_key_env, self._environ)
         if store.reads.get(_FENCE_SECRET) is None:
@@ -226,7 +225,6 @@ class Collector:
         handlers: dict[str, Callable[..., Any]] = {
             "write": writing(store, JUDGE_WRITES),
             "judged": partial(commit, "judged"),
-            "shadowed": partial(commit, "shadowed"),
             "longest_wait": longest_wait,
             "measured": partial(telemetry.take_in, "judge"),
         }

@@ -26,7 +26,6 @@ from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
-from pandaeval_collector.jobs.shadow import open_shadow
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
@@ -44,7 +43,7 @@ RELAY_SECONDS = 2.0
 
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
-    configured = judge_of(config, live=True)
+    configured = judge_of(config)
     assert configured is not None, "a judge is configured"
     store = AskedStore(Path(config.store.path), clock, front, JUDGE_WRITES)
     process, caller = open_caller(store, configured, os.environ)
@@ -56,7 +55,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
 
     async def runner() -> Runner:
         desk = desk_of(caller, scorer.settings.judge, StoredMemory(store, telemetry))
-        shadow = await open_shadow(store, desk, scorer, telemetry, configured.shadow, configured.shadow_share)
         attempts = Attempts(
             store,
             SessionScores(store.reads, scorer),
@@ -67,7 +65,6 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             over_budget=configured.over_budget,
             checks=open_checks(configured, store, desk, telemetry),
             budgets=RecordBudgets(process.record_budget),
-            shadow=shadow,
             failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
         )
         return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)

@@ -82,7 +82,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     config, clock = setup
     path, telemetry = Path(config.store.path), Telemetry()
     store = AskedStore(path, clock, front, READER_WRITES)
-    judged = judge(config, live=True)
+    judged = judge(config)
     live = None if judged is None else LiveJudgeOfFront(front, frozenset(judged.setup.models))
     runs = Runs(store, config, os.environ, telemetry, live, lambda sent, batch: front.ask("emitted", sent, batch))
     await runs.start()

@@ -57,7 +57,6 @@ pandaeval.queue.size gauge {item} Work that waits, by queue
 pandaeval.store.size gauge By Bytes in use in the store's file
 pandaeval.memory gauge By Resident memory of the collector's own process, not of its others
 pandaeval.judge.retests counter {retest} Questions put twice, by what came of it
-pandaeval.judge.shadow counter {verdict} Questions put to the shadow judge, by outcome
 pandaeval.judge.seconds counter {verdict} Questions put to the second judge, by outcome
 pandaeval.judge.agreement gauge {agreement} Judge's verdicts against a second one or a known answer; 1 is best
 pandaeval.judge.flips gauge {share} Share of the runs compared on which two verdicts lie on two sides of the threshold

@@ -69,17 +69,6 @@ class Second(Section):
     """Share of results, 0 to 1, that it judges as well."""
 
 
-class ShadowSection(Section):
-    """A judge that judges some of the live traffic beside the live one, into a run and series of its own: to try a
-    model before it takes over. No score, list or alert is its."""
-
-    model: Text | None = None
-    """Name of its model; null: none. judge.api_base and judge.api_key_env are its too if it is of the same provider as
-    judge.model."""
-    share: Share = 0.1
-    """Share of the sessions, and of traces without one, 0 to 1, of those that are judged."""
-
-
 class JudgeSection(Section):
     """The language model that answers what code cannot."""
 
@@ -156,7 +145,6 @@ class JudgeSection(Section):
     """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
     none."""
     second: Second = group(Second)
-    shadow: ShadowSection = group(ShadowSection)
     language: Text = "en"
     """Language in which reasons are given: en, or the name or code of another one."""
     retest: Share = 0.0

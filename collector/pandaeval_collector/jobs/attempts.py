@@ -30,7 +30,6 @@ from pandaeval_collector.jobs.outcome import (
 )
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.jobs.same_cause import SameCause, judged_group
-from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
@@ -108,18 +107,16 @@ _WAITED = Unscored(
 
 
 Filing = Callable[..., Awaitable[None]]
-"""Has the line file what judges say, and returns after the commit. Takes the name of the line's method, ``judged`` or
-``shadowed``, and its arguments."""
+"""Has the line file what judges say, and returns after the commit. Takes the name of the line's method, ``judged``, and
+its arguments."""
 
 
 @dataclass(slots=True)
 class _Ends:
-    """How many jobs about a trace are being run, those of them that have ended, and those whose live results a judge
-    in the shadow follows."""
+    """How many jobs about a trace are being run, and those of them that have ended."""
 
     running: int = 0
     ended: list[tuple[Job, Judgement]] = field(default_factory=list)
-    live: list[tuple[Job, Trace, Pack]] = field(default_factory=list)
 
 
 class Attempts:
@@ -137,7 +134,6 @@ class Attempts:
         over_budget: Literal["unscored", "wait"] = "unscored",
         checks: Checks | None = None,
         budgets: RecordBudgets | None = None,
-        shadow: Shadow | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
         """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
@@ -148,7 +144,7 @@ class Attempts:
         judge = evaluator.settings.judge
         self._desk = desk
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
-        self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
+        self._budgets, self._failures = budgets or RecordBudgets(), failures
         self._checks = checks or Checks(Votes(desk, 1))
         self._complaints, self._kinship = Complaints(), Kinship()
         self._ends: dict[bytes, _Ends] = {}
@@ -176,7 +172,6 @@ class Attempts:
                 self._ends.pop(job.trace_id, None)
         if ends.ended and not ends.running:
             await self._file(ends.ended)
-            await asyncio.gather(*(self._in_shadow(*each) for each in ends.live))
 
     async def _file(self, ended: Sequence[tuple[Job, Judgement]]) -> None:
         """Files how jobs ended: all together, or one by one where that fails."""
@@ -252,20 +247,6 @@ class Attempts:
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
-                self._ends[job.trace_id].live.append((job, loaded.trace, judge.pack))
-
-    async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
-        """Files the shadow judge's result, after the live one, which it cannot change."""
-        shadow = self._shadow
-        if shadow is None:
-            return
-        try:
-            result = await shadow.result(job.metric, trace, pack)
-            if result is not None:
-                await self._filing("shadowed", result, shadow.run)
-        except Exception:  # noqa: BLE001 - the job is done: it may neither be judged again nor lose its verdict for this
-            self._telemetry.add("pandaeval.judge.shadow", "failed")
-            _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
 
     async def _group(self, result: Result, model: str) -> None:
         """Sets the group of a failed result; asks the judge for it where the failure's text leaves it open."""

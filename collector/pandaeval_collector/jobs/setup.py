@@ -38,8 +38,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
     """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
-    ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: a model that judges ``shadow_share``
-    of the sessions beside the judge."""
+    ``second``: a model that is shown ``second_share`` of them, 0..1."""
 
     setup: JudgeProcessSetup
     limits: Limits
@@ -48,8 +47,6 @@ class JudgeConfig:
     retest: float = 0.0
     second: str | None = None
     second_share: float = 0.0
-    shadow: str | None = None
-    shadow_share: float = 0.0
 
 
 class StoredPurse:

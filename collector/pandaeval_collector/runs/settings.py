@@ -185,9 +185,8 @@ def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
     )
 
 
-def judge(config: Config, live: bool = False) -> JudgeConfig | None:
-    """Returns the judge's connection, limits and checks, or ``None`` without a judge. ``live``: includes the shadow
-    judge, which runs and files do not use."""
+def judge(config: Config) -> JudgeConfig | None:
+    """Returns the judge's connection, limits and checks, or ``None`` without a judge."""
     settings = scoring(config).judge
     if settings is None:
         return None
@@ -196,8 +195,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
 
     given = config.judge
     second = {given.second.model} if given.second.model is not None else set()
-    shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
-    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
+    models = tuple(sorted({settings.model, *settings.models.values(), *second}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -223,6 +221,4 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         retest=given.retest,
         second=given.second.model,
         second_share=given.second.share,
-        shadow=given.shadow.model if live else None,
-        shadow_share=given.shadow.share,
     )

@@ -106,7 +106,7 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
     a limit. Raises :class:`NotAllowedError`."""
     judge = config.judge
     known = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
-    known.update(each for each in (judge.model, judge.second.model, judge.shadow.model) if each is not None)
+    known.update(each for each in (judge.model, judge.second.model) if each is not None)
     if spec.model is not None and spec.model not in known:
         told = ", ".join(sorted(known)) or "none"
         raise NotAllowedError(

@@ -1,8 +1,8 @@
 """Evaluation runs in the store: what was asked for, which traces it is about, how far it came, what it found.
 
-A run is ``queued``, ``running``, ``done`` or ``cancelled``, or ``standing``: it goes on beside live judging. Each of
-its traces (an item) is ``pending``, ``done`` or ``failed``. The results of a batch and the states of its items are one
-transaction: a crash repeats a batch, and no item is lost or has two results.
+A run is ``queued``, ``running``, ``done`` or ``cancelled``. Each of its traces (an item) is ``pending``, ``done`` or
+``failed``. The results of a batch and the states of its items are one transaction: a crash repeats a batch, and no item
+is lost or has two results.
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ class RunResult:
 
 @dataclass(slots=True)
 class RunBatch:
-    """The outcome of a batch of a run. ``items``: each trace, and why it failed (empty: it did not); ``beside``: those
-    that were not chosen before, each with the number of its session (of a run that stands beside live judging)."""
+    """The outcome of a batch of a run. ``items``: each trace, and why it failed (empty: it did not)."""
 
     run: int
     items: Sequence[tuple[int, str]]
@@ -92,7 +91,6 @@ class RunBatch:
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
-    beside: Sequence[tuple[int, int]] = ()
 
 
 class RunTable(StoreTable):
@@ -115,28 +113,6 @@ class RunTable(StoreTable):
             if bytes(row[-1]) != body:
                 raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
             return RunRow(*row), False
-
-        return self._writer.submit(work)
-
-    def stand(self, key: str | None, body: bytes) -> Future[int | None]:
-        """Makes the run of a key stand beside live judging, a new one if there is none, and ends all others that do.
-        The future holds its number, ``None`` without a key."""
-
-        def work(connection: sqlite3.Connection) -> int | None:
-            now = self._clock.calendar()
-            connection.execute(
-                "UPDATE runs SET state = 'done', ended_at = ? WHERE state = 'standing' AND key IS NOT ?", (now, key)
-            )
-            if key is None:
-                return None
-            row = connection.execute("SELECT no FROM runs WHERE key = ?", (key,)).fetchone()
-            no = int(row[0]) if row is not None else queued(connection, body, now, key=key).no
-            connection.execute(
-                """UPDATE runs SET state = 'standing', started_at = coalesce(started_at, ?), ended_at = NULL,
-                   planned = upto, body = ? WHERE no = ?""",
-                (now, body, no),
-            )
-            return no
 
         return self._writer.submit(work)
 
@@ -330,8 +306,6 @@ class RunTable(StoreTable):
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
     """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
     for batch in batches:
-        if batch.beside:
-            _add_items(connection, batch.run, batch.beside)
         connection.executemany(
             """INSERT OR REPLACE INTO run_results (run, about, metric, outcome, score, success, cost_usd, by, body)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -373,17 +347,9 @@ def queued(
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs; and
-    those of standing runs that are about deleted traces. Returns how many rows."""
+    """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs.
+    Returns how many rows."""
     gone = 0
-    (first,) = connection.execute("SELECT coalesce(min(no), 0) FROM traces").fetchone()
-    for (run,) in connection.execute("SELECT no FROM runs WHERE state = 'standing'").fetchall():
-        for table, key, about in (("run_results", "seq", "about"), ("run_items", "no", "no")):
-            gone += connection.execute(
-                f"""DELETE FROM {table} WHERE run = ? AND {key} IN
-                    (SELECT {key} FROM {table} WHERE run = ? AND {about} < ? LIMIT ?)""",  # noqa: S608
-                (run, run, first, limit),
-            ).rowcount
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {_ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
         (before,),

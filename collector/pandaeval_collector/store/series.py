@@ -116,7 +116,6 @@ _SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BOUNDS = {
     "pandaeval.evaluation.score": _SCORES,
     "pandaeval.judge.duration": (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
-    "pandaeval.shadow.score": _SCORES,
 }
 _TABLE = """
 pandaeval.evaluation.score histogram {score} Scores of traces and sessions, 0 to 1, 1 is best; each unit once per metric
@@ -127,14 +126,10 @@ pandaeval.judge.duration histogram s How long a judged result waited for its mod
 pandaeval.judge.tokens counter {token} Tokens that judged results took
 pandaeval.judge.cost counter {USD} US dollars that judged results did cost
 pandaeval.judge.cached_tokens counter {token} Those of them that came from the provider's prompt cache
-pandaeval.shadow.score histogram {score} Scores that the judge in the shadow of the live one gives; each trace once per
-  metric
-pandaeval.shadow.evaluations counter {evaluation} Results of the judge in the shadow by outcome, why there is no score,
-  and pass or fail
 """
 INSTRUMENTS = instruments(_TABLE, _BOUNDS)
 """The instruments of the score series."""
-SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE, SHADOW_SCORE, SHADOW_EVALUATIONS = INSTRUMENTS.values()
+SCORE, EVALUATIONS, REVISIONS, FAILURES, *_JUDGE = INSTRUMENTS.values()
 JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED = _JUDGE
 
 
@@ -268,23 +263,6 @@ def increments(
         if result.evaluator.kind == "llm" and (result.tokens or result.duration_ms):
             batch.judge(result)
     return [increment for increment in batch.found.values() if increment.count]
-
-
-def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[Increment]:
-    """Returns what results of a judge in the shadow add to its own series, each with the model. Their cost is counted
-    as that of any judge."""
-    batch = _Batch(labels)
-    for result in results:
-        unit = result.unit
-        model = filled(("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")))
-        about = (result.metric, unit.level, unit.agent, unit.service, unit.environment)
-        named = labels.named(*about, result.outcome, result.why, _PASSED[result.success])
-        batch.at(SHADOW_EVALUATIONS, (*named, *model)).observe(1.0, result)
-        if result.outcome == "scored" and result.score is not None:
-            batch.at(SHADOW_SCORE, (*labels.named(*about), *model)).observe(result.score, result)
-        if result.tokens or result.duration_ms:
-            batch.judge(result)
-    return list(batch.found.values())
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:

@@ -33,21 +33,15 @@ def result(about: int, score: float | None, metric: str = "trace.m") -> RunResul
     return RunResult(about, metric, outcome, score, success, 0.25, "1 judge", b"%d %r" % (about, score))
 
 
-def batch(run: int, *items: tuple[int, str], beside: tuple[tuple[int, int], ...] = (), **totals: float) -> WriteSet:
+def batch(run: int, *items: tuple[int, str], **totals: float) -> WriteSet:
     rows = [result(no, 0.75) for no, why in items if not why]
-    return WriteSet(runs=[RunBatch(run, items, rows, beside=beside, **totals)])  # type: ignore[arg-type]
+    return WriteSet(runs=[RunBatch(run, items, rows, **totals)])  # type: ignore[arg-type]
 
 
 def of(store: Store, run: RunRow) -> RunRow:
     found = store.runs.find(run.id)
     assert found is not None
     return found
-
-
-def standing(store: Store, key: str = "live") -> RunRow:
-    no = store.runs.stand(key, b"{}").result()
-    [run] = [each for each in store.runs.newest() if each.no == no]
-    return run
 
 
 def rows(store: Store, table: str, run: int) -> list[int]:
@@ -165,22 +159,6 @@ class TestBatches:
             store.commit(WriteSet(runs=[RunBatch(run.no, [], [result(4, score)])])).result()
         assert store.runs.results(run.no)[0] == [b"4 1.0"]
 
-    def test_what_stands_beside_live_judging_grows_by_what_was_not_chosen_before(self, store: Store) -> None:
-        run = standing(store)
-        beside = ((1, 7), (2, 7))
-        store.commit(batch(run.no, (1, ""), beside=beside)).result()
-        store.commit(batch(run.no, (2, ""), beside=(*beside, (3, 0)))).result()
-        now = of(store, run)
-        assert (now.total, now.done) == (3, 2)
-        assert store.runs.pending(run.no, 5) == [(3, 0)]
-        store.commit(batch(run.no, beside=beside)).result()
-        assert of(store, run).total == 3
-
-    def test_an_item_beside_is_known_by_its_session(self, store: Store) -> None:
-        run = standing(store)
-        store.commit(batch(run.no, beside=((5, 8), (4, 8), (1, 0)))).result()
-        assert store.runs.pending(run.no, 5) == [(1, 0), (4, 8), (5, 8)]
-
 
 def rows_of(store: Store, run: int, state: str) -> list[tuple[int, str]]:
     found = store.reads.connection().execute(
@@ -242,22 +220,3 @@ class TestForgetting:
             assert runs.forget(connection, 9e12, 100) == 20, "ten runs at a time"
             assert runs.forget(connection, 9e12, 100) == 4
         assert store.runs.newest() == []
-
-    def test_of_what_stands_goes_what_is_about_deleted_traces(self, store: Store) -> None:
-        run, other = standing(store), self.filled(store)
-        store.commit(
-            batch(run.no, *((no, "") for no in range(1, 6)), beside=tuple((no, 0) for no in range(1, 6)))
-        ).result()
-        with written(store) as connection:
-            assert runs.forget(connection, 9e12, 100) == 0, "no trace was decided, none was deleted"
-            connection.execute(
-                "INSERT INTO traces (no, trace_id, revision, final, digest, known, chunks, size, decided_at)"
-                " VALUES (4, x'01', 1, 1, '', x'', '[]', 0, 0)"
-            )
-            assert runs.forget(connection, 0.0, 2) == 4, "of each kind so many"
-            assert (rows(store, "run_results", run.no), rows(store, "run_items", run.no)) == ([3, 4, 5], [3, 4, 5])
-            assert runs.forget(connection, 0.0, 2) == 2
-            assert runs.forget(connection, 0.0, 2) == 0
-        assert rows(store, "run_results", run.no) == rows(store, "run_items", run.no) == [4, 5]
-        assert rows(store, "run_items", other.no) == [1, 2, 3, 4], "a run that does not stand is whole or not there"
-        assert of(store, run).state == "standing"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.encode import encode_attributes, log_record, spans
 from pandaeval_collector.store import WriteSet, outbox_batches
-from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, shadow_increments
+from pandaeval_collector.store.series import SeriesLabels, increments, series_rows
 
 _log = logging.getLogger(__name__)
 
@@ -61,11 +61,6 @@ class Emitter:
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
-
-    def shadow(self, results: Sequence[Result], changes: WriteSet) -> None:
-        """Adds increments of the series of a judge in the shadow, and nothing else: its results are not sent."""
-        changes.series.extend(series_rows(shadow_increments(results, self._labels)))
-        changes.labels.extend(self._labels.take_new())
 
     def count(
         self, results: Sequence[Result], changes: WriteSet, counted: Collection[str] = (), first: Collection[str] = ()

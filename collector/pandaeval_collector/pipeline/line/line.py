@@ -26,13 +26,11 @@ from pandaeval_collector.pipeline.line.understanding import Understanding, Under
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet, outbox_batches
 from pandaeval_collector.store.live_groups import LiveGroups
-from pandaeval_collector.store.runs import RunBatch, RunResult
+from pandaeval_collector.store.runs import RunBatch
 from pandaeval_otel._proto.member_pb2 import Member
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
-SHADOW = "judge.shadow"
-"""The name of the run that holds the results of a judge in the shadow."""
 _WHYS = {"timeout": Why.TIMEOUT, "worker_hung": Why.TIMEOUT}
 """What results say of a trace that was set aside, by the kind of error."""
 
@@ -175,24 +173,6 @@ class Line:
         (self._handover or self._sessions).tell(results, decision.changes)
         results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
         self._revisions.add(results, decision)
-        return decision
-
-    def shadowed(self, result: Result, run: int) -> Conclusion:
-        """Files a result of the judge in the shadow in its ``run`` and series; nothing of an outdated one, whose trace
-        has grown since."""
-        decision, unit = Conclusion(), result.unit
-        trace_id = bytes.fromhex(unit.trace_id)
-        held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
-        if held is None or placed is None or held[0] != unit.evidence:
-            return decision
-        metric, (no, _) = f"{unit.level}.{result.metric}", placed
-        if self._store.runs.body(run, metric, no) is None:
-            self._emitter.shadow([result], decision.changes)
-        result.run_id = SHADOW
-        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
-        row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
-        batch = RunBatch(run, [(no, "")], [row], 1, result.tokens, result.cost_usd, beside=[placed])
-        decision.changes.runs.append(batch)
         return decision
 
     def emitted(self, results: Sequence[Result], batch: RunBatch) -> Conclusion:

@@ -88,7 +88,7 @@ class LineServer:
         line = self._line
         own = (self.understand, self.keep_understood, self.file, self.adopt, self.session_now)
         plain = (line.set_aside, line.compare, line.end_elsewhere, line.close_sessions, line.score_so_far)
-        packed = (line.judged, line.shadowed, line.emitted)
+        packed = (line.judged, line.emitted)
         return {
             **{handler.__name__: handler for handler in (*own, *plain)},
             **{handler.__name__: partial(_of_packed, handler) for handler in packed},

@@ -81,7 +81,7 @@ class RunShape(BaseModel):
 
     id: str
     name: str
-    state: Literal["queued", "running", "done", "cancelled", "standing"]
+    state: Literal["queued", "running", "done", "cancelled"]
     created_at: Milliseconds
     started_at: Milliseconds | None
     ended_at: Milliseconds | None

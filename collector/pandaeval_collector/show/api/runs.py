@@ -102,7 +102,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: Runs, names:
 
     @app.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
-        return await changed(run_id, runs.cancel, "has ended already, or stands beside live judging (judge.shadow)")
+        return await changed(run_id, runs.cancel, "has ended already")
 
     @app.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:

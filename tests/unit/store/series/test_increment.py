@@ -16,12 +16,11 @@ from pandaeval_collector.store.series import (
     Point,
     SeriesLabels,
     increments,
-    shadow_increments,
 )
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
 
 EVALUATIONS, SCORE, REVISIONS = "pandaeval.evaluations", "pandaeval.evaluation.score", "pandaeval.revisions"
-FAILURES, SHADOW = "pandaeval.failures", "pandaeval.shadow.evaluations"
+FAILURES = "pandaeval.failures"
 JUDGED = {"pandaeval.judge.duration", "pandaeval.judge.tokens", "pandaeval.judge.cost"}
 BROKEN = Score(0.0, label="error", failed=True)
 
@@ -111,11 +110,10 @@ def test_what_falls_into_one_bucket_is_counted_there() -> None:
         (EVALUATIONS, made()),
         (REVISIONS, made(revision=3)),
         (FAILURES, made(BROKEN)),
-        (SHADOW, made(evaluator=JUDGE)),
     ],
 )
 def test_a_counter_grows_by_one_and_shows_the_trace(name: str, one: Result) -> None:
-    found = [*increments([one], (), SeriesLabels()), *shadow_increments([one], SeriesLabels())]
+    found = increments([one], (), SeriesLabels())
     [each] = [each for each in found if each.instrument.name == name]
     assert (each.count, each.total, each.buckets) == (1, 1.0, {0: 1})
     assert each.exemplars[0].trace_id == TRACE_ID
@@ -181,34 +179,6 @@ def test_a_judge_without_a_model_has_no_such_label() -> None:
     nameless = _judged(evaluator=EvaluatorInfo("llm", "1"))
     for each in increments([nameless], (), SeriesLabels()):
         assert "gen_ai.request.model" not in dict(each.attributes)
-
-
-@pytest.mark.parametrize(
-    ("one", "added"),
-    [
-        (
-            _judged(),
-            {"pandaeval.shadow.evaluations", "pandaeval.shadow.score", *JUDGED, "pandaeval.judge.cached_tokens"},
-        ),
-        (made(evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations", "pandaeval.shadow.score"}),
-        (
-            made(evaluator=JUDGE, duration_ms=0.0, tokens=1),
-            {"pandaeval.shadow.evaluations", "pandaeval.shadow.score", *JUDGED},
-        ),
-        (made(Unscored(Why.TIMEOUT), evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations"}),
-        (made(Assumed("nothing"), evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations"}),
-    ],
-)
-def test_which_series_a_result_of_the_shadow_is_counted_in(one: Result, added: set[str]) -> None:
-    found = shadow_increments([one, one], SeriesLabels())
-    assert counts(found) == dict.fromkeys(added, 2)
-    for each in found:
-        assert dict(each.attributes)["gen_ai.request.model"] == "judge-large"
-        assert each.instrument is INSTRUMENTS[each.instrument.name]
-    [evaluated] = [each for each in found if each.instrument.name == "pandaeval.shadow.evaluations"]
-    assert dict(evaluated.attributes)["pandaeval.outcome"] == one.outcome
-    assert dict(evaluated.attributes).get("pandaeval.why") == one.why
-    assert dict(evaluated.attributes).get("pandaeval.passed") == {None: None, True: "true", False: "false"}[one.success]
 
 
 @pytest.mark.parametrize(
