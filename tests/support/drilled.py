@@ -59,39 +59,6 @@ def subject(number: int = 0) -> Subject:
     return Subject(_read(second), second, lambda: ([_read(first)], first), ("The weather in Oslo is fine today.",))
 
 
-def handed_over() -> Subject:
-    """A turn in which the desk hands over to another agent, which answers."""
-    asked, call_id = "I want the money for QX81LM back.", "call_0"
-    span = partial(_span, f"{99:032x}", "session-99", 99_000 * 10**9)
-    said = [_text("user", asked)]
-    asks = _message("assistant", {"type": "tool_call", "id": call_id, "name": "transfer_to_refunds", "arguments": {}})
-    given = _message("tool", {"type": "tool_call_response", "id": call_id, "response": {"assistant": "Refunds"}})
-    answer = _text("assistant", "The refund of QX81LM is on its way.")
-    agents = [
-        {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": name,
-            "gen_ai.input.messages": json.dumps(said),
-            "gen_ai.output.messages": json.dumps([{**answer, "finish_reason": "stop"}]),
-        }
-        for name in ("desk", "Refunds")
-    ]
-    spans = [
-        span(1, 0, "invoke_agent desk", agents[0], length=9),
-        span(10, 1, "chat", _model(said, asks, "tool_call")),
-        span(
-            11,
-            2,
-            "execute_tool transfer_to_refunds",
-            _tool("transfer_to_refunds", call_id, {}, {"assistant": "Refunds"}),
-        ),
-        span(12, 3, "invoke_agent Refunds", agents[1], length=4),
-        {**span(13, 4, "chat", _model([*said, asks, given], answer, "stop")), "parentSpanId": f"{12:016x}"},
-    ]
-    parts = [(False, _request(spans))]
-    return Subject(_read(parts), parts)
-
-
 def wrote_code() -> Subject:
     """A run of an agent that writes code and is shown what came of it."""
     span = partial(_span, f"{98:032x}", "session-98", 98_000 * 10**9)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 from pandaeval_lab.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
 from pandaeval_lab.drill.fault import NotApplicableError, Subject, family, spelled
@@ -101,62 +99,6 @@ def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
     return repeated(subject.trace, [index], 1, f"{subject.trace.tool_calls[index].name} made twice")
 
 
-def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
-    """Two calls are swapped: one uses what only the other's result tells later."""
-    calls = subject.trace.tool_calls
-    whole = [call.has_result and with_arguments(call) for call in calls]
-    pairs = []
-    for first, one in enumerate(calls):
-        told, before = spelled(one.result), "\n".join(_said(subject, first))
-        for then, other in enumerate(calls[first + 1 :], first + 1):
-            # messages that speak of the two can be told apart
-            apart = one.name != other.name and told != spelled(other.result)
-            news = (each in told and each not in before for each in specific(spelled(other.arguments)))
-            if apart and whole[first] and whole[then] and any(news):
-                pairs.append((first, then))
-    if not pairs:
-        raise NotApplicableError("no call is made with what only an earlier call's result told")
-    return _swapped(subject.trace, *rng.choice(pairs))
-
-
-def _said(subject: Subject, first: int) -> Iterator[str]:
-    """Yields what the agent knew before a call: words of users and instructions, earlier calls and answers."""
-    for trace in (*subject.earlier, subject.trace):
-        yield trace.input or ""
-        for span in trace.spans:
-            yield span.system or ""
-            yield from (message.text for message in span.input or () if message.role in ("user", "system", "developer"))
-    for call in (*(each for trace in subject.earlier for each in trace.tool_calls), *subject.trace.tool_calls[:first]):
-        yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
-    yield from (trace.output or "" for trace in subject.earlier)
-
-
-def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
-    """Returns an edit with which two calls exchange name, arguments and result; each keeps its place and its id."""
-    one, other = trace.tool_calls[first], trace.tool_calls[then]
-    what = f"{other.name} is made before {one.name}"
-
-    def exchange(held: Any) -> Any:
-        for mine, theirs in ((one, other), (other, one)):
-            for old, new in ((mine.arguments, theirs.arguments), (mine.result, theirs.result)):
-                if type(held) is type(old) and held == old:
-                    return new
-        return held
-
-    def change(raw: RawTrace, before: Trace) -> None:
-        raw.rewrite(exchange)
-        ToolNameEdit(first, other.name, what).write(raw, before)
-        ToolNameEdit(then, one.name, what).write(raw, before)
-
-    def test(before: Trace, after: Trace) -> bool:
-        runs = (before.tool_calls, after.tool_calls)
-        wanted, there = ([(call.name, call.arguments, call.result) for call in calls] for calls in runs)
-        wanted[first], wanted[then] = wanted[then], wanted[first]
-        return there == wanted and after.output == before.output
-
-    return CustomEdit(change, test, what)
-
-
 def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
     """A call is made with a value that nobody gave."""
 
@@ -188,7 +130,6 @@ FAULTS = family(
     invented_argument,
     missing_argument,
     repeated_write,
-    swapped_calls,
     wrong_argument,
     wrong_tool,
 )

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
-from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_lab.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
 from pandaeval_lab.drill.fault import Fault, NotApplicableError, Subject, family
 from pandaeval_lab.drill.faults._places import AMOUNT, DATE, chosen, chosen_argument, with_arguments
@@ -223,54 +222,6 @@ def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
     return repeated(subject.trace, [index], rounds - 1, f"{call.name} made {rounds} times in other words", reword)
 
 
-_ELSEWHERE = ("complaints_agent", "loyalty_agent", "press_agent")
-"""Names for a wrong agent in a run that knows no third agent."""
-
-
-def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
-    """The run is handed over to the wrong agent."""
-    trace = subject.trace
-
-    def target(call: ToolCall) -> str | None:
-        """Returns the agent of this run that the call hands over to, by its name or its arguments."""
-        words = [call.name, *(call.arguments.values() if isinstance(call.arguments, dict) else ())]
-        told = [_plain(each) for each in words if isinstance(each, str)]
-        others = (agent for agent in trace.agents if agent and agent != call.agent)
-        return next((agent for agent in others if any(each.endswith(_plain(agent)) for each in told)), None)
-
-    def fits(call: ToolCall) -> bool:
-        return nature(call.name, None) is Nature.HAND_OVER and target(call) is not None
-
-    index = chosen(subject, rng, "call that hands over to an agent of the run", fits)
-    call = trace.tool_calls[index]
-    right = target(call) or ""
-    known = {agent for each in (*subject.earlier, trace) for agent in each.agents}
-    wrong = rng.choice(sorted(known - {right, call.agent, ""}) or _ELSEWHERE)
-    old, renames = _plain(right), {right: wrong}
-    if _plain(call.name).endswith(old):  # a tool that is named after the agent
-        renames[call.name] = f"{call.name[: -len(old)]}{_plain(wrong)}"
-
-    def rename(held: Any) -> Any:
-        return renames.get(held, held) if isinstance(held, str) else held
-
-    def change(raw: RawTrace, before: Trace) -> None:
-        raw.rewrite(rename)
-        for span in raw.spans():
-            span.name = span.name.replace(right, wrong)
-
-    def test(before: Trace, after: Trace) -> bool:
-        calls = after.tool_calls
-        told = calls[index].name == rename(call.name) and calls[index].arguments == rewritten(call.arguments, rename)
-        there = right not in after.agents and wrong in after.agents and len(calls) == len(before.tool_calls)
-        return told and there and after.output == before.output
-
-    return CustomEdit(change, test, f"{call.name} hands over to {wrong} instead of {right}")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W+", "_", name).casefold()
-
-
 FAULTS = {
     "empty_answer": Fault(
         "course",
@@ -290,6 +241,5 @@ FAULTS = {
         ping_pong,
         raw_error_answer,
         reworded_loop,
-        wrong_handover,
     ),
 }
