@@ -23,8 +23,8 @@ AREAS: Mapping[str, Area] = {
         ),
         (
             *("analysis/stats", "trials/test_assignment.py", "trials/passk/test_drop.py"),
-            *("trials/labels/test_agreement_intervals.py", "trials/labels/test_annotators.py"),
-            *("trials/labels/test_judge_agreement.py", "trials/labels/test_verdict_change.py"),
+            *("trials/labels/test_agreement_intervals.py", "trials/labels/test_judge_agreement.py"),
+            "trials/labels/test_verdict_change.py",
             *("trials/learning/test_problem_fit.py", "trials/learning/test_problem_model.py"),
             "trials/learning/test_separation.py",
         ),

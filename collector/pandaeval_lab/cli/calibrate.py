@@ -16,12 +16,12 @@ from pandaeval_collector.cli._config import opened_folder
 from pandaeval_collector.cli._hand import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, print_table, table
 from pandaeval_collector.cli._terminal import write_json
-from pandaeval_collector.show.view.texts import NONE, estimate
+from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cli._names import metric_names
 from pandaeval_lab.labels import calibration
 from pandaeval_lab.labels.calibration import Calibration, Calibrations, from_lines, from_store
 from pandaeval_lab.labels.files import read_labels
-from pandaeval_lab.labels.judge_agreement import AgreementEstimate, AnnotatorAgreement
+from pandaeval_lab.labels.judge_agreement import AgreementEstimate
 from pandaeval_lab.replay.files import result_lines
 
 
@@ -61,10 +61,8 @@ def calibrate(
 
 def _print(found: Calibrations) -> None:
     out = console()
-    graded = any(each.agreement.graded for each in found.found)
-    columns: tuple[str, ...] = ("metric", "judge", "version", "n", "passed", "kappa", "MCC")
-    columns += (("quadratic kappa",) if graded else ()) + ("AUROC", "threshold", "suggested")
-    rows = [_row(each, graded) for each in found.found]
+    columns = ("metric", "judge", "version", "n", "passed", "kappa", "AUROC", "threshold", "suggested")
+    rows = [_row(each) for each in found.found]
     out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
     for each in found.found:
         at = each.agreement
@@ -79,26 +77,15 @@ def _print(found: Calibrations) -> None:
             out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
         if each.tied:
             out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))
-    for metric, people in {each.metric: each.annotators for each in found.found if each.annotators}.items():
-        out.print(Text(f"{metric}: {_among_people(people)}"))
     for metric, number in sorted(found.unmatched.items()):
         out.print(Text(f"{metric}: no score for {number} labelled runs"))
     out.print("suggested: where true less false positive rate is largest (Youden); nothing uses it by itself")
 
 
-def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
+def _row(each: Calibration) -> tuple[object, ...]:
     at = each.agreement
-    measures = [_told(at.kappa), _told(at.mcc)]
-    if graded:
-        measures.append(_told(at.graded) if at.graded else NONE)
     named = each.metric, each.judge, each.version, at.n, at.passed
-    return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
-
-
-def _among_people(people: AnnotatorAgreement) -> str:
-    alike = f"people agree with each other on {people.alike} of {people.runs} runs that two or more looked at"
-    alpha = estimate(people.alpha, people.low, people.high)
-    return alike if people.alpha is None else f"{alike}; Krippendorff's alpha {alpha}"
+    return *named, _told(at.kappa), _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
 
 
 def _told(of: AgreementEstimate) -> str:

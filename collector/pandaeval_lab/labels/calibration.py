@@ -17,12 +17,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled
 from pandaeval_collector.labels.calibrated import FORMAT
 from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_lab.labels.files import save
-from pandaeval_lab.labels.judge_agreement import (
-    AnnotatorAgreement,
-    JudgeAgreement,
-    agreement,
-    annotator_agreement,
-)
+from pandaeval_lab.labels.judge_agreement import JudgeAgreement, agreement
 from pandaeval_otel.wire.labels import HumanLabel
 
 _MIDDLE = 0.5
@@ -32,15 +27,13 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How well one judge's scores of one version of a metric agree with people. ``tied``: runs that as many people
-    passed as failed, which are left out; ``annotators``: people's agreement with each other, where two labelled any
-    run."""
+    passed as failed, which are left out."""
 
     metric: str
     judge: str
     version: str
     tied: int
     agreement: JudgeAgreement
-    annotators: AnnotatorAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +96,7 @@ def _calibration(
         [row.session or row.unit for row in rows],
     )
     passing = np.asarray([float(shares[at] > 0.5) for at in kept])
-    among = [list({each.annotator: passes(each, threshold) for each in verdicts}.values()) for _, verdicts in pairs]
-    found = agreement(labelled, passing, threshold)
-    return Calibration(metric, judge, version, len(pairs) - len(kept), found, annotator_agreement(among))
+    return Calibration(metric, judge, version, len(pairs) - len(kept), agreement(labelled, passing, threshold))
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
@@ -142,12 +133,10 @@ def as_dict(each: Calibration) -> dict[str, Any]:
         "judge": each.judge,
         "version": each.version,
         "tied": each.tied,
-        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa", "mcc")},
-        "quadratic_kappa": found["graded"],
+        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa")},
         "auroc": found["auroc"],
         "suggested_threshold": {**found["suggested"], "criterion": "youden"},
         "by_threshold": list(found["at"]),
-        "annotators": asdict(each.annotators) if each.annotators else None,
     }
 
 

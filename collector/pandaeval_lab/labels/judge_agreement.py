@@ -1,25 +1,23 @@
 """How far a judge's scores agree with people's verdicts: kappa, rates by threshold, AUROC, each with its interval.
 
 - Cohen's kappa (1960) between the judge's pass or fail and people's: 1 is perfect, 0 what two would reach that guess
-  with the same rates of passing. Graded verdicts are compared by kappa with quadratic weights, which for numbers is one
-  less the mean squared difference over that of verdicts put together at random (Fleiss and Cohen 1973).
-- Matthews' correlation (1975) of the two passes or fails: where failures are rare it falls less than kappa does.
+  with the same rates of passing.
 - True and false positive rate by threshold: of what people pass and of what they fail, how much the judge passes.
 - The suggested threshold is where their difference (Youden's J, 1950) is largest, which is where the mean of both
   kinds of error is least; of equal ones the nearest to the present one.
 - AUROC: how often the judge has a run that people pass before one that they fail, ties count half.
 
 Rates have Wilson's interval with the effective number of observations and Student's quantile, as corrected rates have;
-AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa and
-correlation have the jackknife over sessions (Tukey 1958) on Fisher's scale. The suggested threshold lies between
-percentiles of a bootstrap over sessions (Efron 1979) with seeded draws: the same labels give the same intervals. Runs
-are weighed by one over their chance to be labelled.
+AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa has the
+jackknife over sessions (Tukey 1958) on Fisher's scale. The suggested threshold lies between percentiles of a bootstrap
+over sessions (Efron 1979) with seeded draws: the same labels give the same intervals. Runs are weighed by one over
+their chance to be labelled.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,45 +63,6 @@ def jackknifed(
     return value, min(low, value), max(high, value)
 
 
-# How far people agree with each other, by the runs that several of them looked at.
-#
-# Krippendorff's alpha (1970) for pass and fail: 1 where they never differ, 0 where they differ as often as verdicts
-# that are dealt out at random would. Its interval is the jackknife's over runs. No judge can be expected to agree with
-# people more than they do among themselves.
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotatorAgreement:
-    """How far people agree on ``runs`` with at least two verdicts; on ``alike`` of them all say the same. ``alpha`` is
-    ``None`` where all verdicts are the same, which may or may not be agreement."""
-
-    runs: int
-    alike: int
-    alpha: float | None
-    low: float | None
-    high: float | None
-
-
-def annotator_agreement(verdicts: Sequence[Sequence[bool]]) -> AnnotatorAgreement | None:
-    """Computes the agreement from the ``verdicts`` on each run; ``None`` where no run has two."""
-    told = [each for each in verdicts if len(each) > 1]
-    if not told:
-        return None
-    people = np.asarray([len(each) for each in told], np.float64)
-    passed = np.asarray([sum(each) for each in told], np.float64)
-    differing = 2 * passed * (people - passed) / (people - 1)
-    found = jackknifed(np.asarray([people, passed, differing]), np.arange(len(told)), _alpha)
-    return AnnotatorAgreement(len(told), int((differing == 0).sum()), *found)
-
-
-def _alpha(sums: Values) -> Values:
-    people, passed, differing = sums
-    expected = 2 * passed * (people - passed)
-    known = expected > 0
-    found: Values = 1 - np.divide(differing * (people - 1), expected, out=np.full(people.shape, np.nan), where=known)
-    return found
-
-
 _DRAWS, _MOST_WORK = 1000, 5_000_000
 _MOST_THRESHOLDS = 50
 _NOTHING = 1e-12
@@ -131,16 +90,13 @@ class AtThreshold:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``. ``graded``:
-    ``None`` where all verdicts are pass or fail."""
+    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``."""
 
     n: int
     passed: int
     failed: int
     threshold: float
     kappa: AgreementEstimate
-    mcc: AgreementEstimate
-    graded: AgreementEstimate | None
     auroc: AgreementEstimate
     suggested: AgreementEstimate
     at: tuple[AtThreshold, ...]
@@ -154,21 +110,14 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
     cuts = _cuts(labelled.judge, threshold)
     over = (labelled.judge[:, None] >= cuts[None, :] - 1e-9).astype(np.float64)
     told = over[:, int(np.flatnonzero(cuts == threshold)[0])]
-    weights, judge = labelled.weights / labelled.weights.sum(), labelled.judge
+    weights = labelled.weights / labelled.weights.sum()
     yes_no = [weights, weights * passes, weights * told, weights * passes * told]
-    graded = None
-    if np.any((labelled.people != 0.0) & (labelled.people != 1.0)):
-        people = labelled.people
-        moments = [weights, *(weights * each for each in (people, judge, people**2, judge**2, (people - judge) ** 2))]
-        graded = _jackknifed(moments, labelled, _quadratic_kappa)
     return JudgeAgreement(
         n=len(passes),
         passed=int(passes.sum()),
         failed=int((1 - passes).sum()),
         threshold=threshold,
         kappa=_jackknifed(yes_no, labelled, _kappa),
-        mcc=_jackknifed(yes_no, labelled, _correlation),
-        graded=graded,
         auroc=_auroc(labelled, passes),
         suggested=_suggested(labelled, passes, over, cuts, threshold),
         at=tuple(
@@ -183,17 +132,6 @@ def _kappa(sums: Values) -> Values:
     agreed = total + 2 * both - people - judge
     chance = (people * judge + (total - people) * (total - judge)) / total
     return _ratio(agreed - chance, total - chance)
-
-
-def _correlation(sums: Values) -> Values:
-    total, people, judge, both = sums
-    spread = np.sqrt(np.clip(people * (total - people) * judge * (total - judge), 0.0, None))
-    return _ratio(both * total - people * judge, spread)
-
-
-def _quadratic_kappa(sums: Values) -> Values:
-    total, people, judge, of_people, of_judge, apart = sums
-    return 1.0 - _ratio(apart * total, (of_people + of_judge) * total - 2 * people * judge)
 
 
 def _jackknifed(columns: list[Values], labelled: Labelled, of: Callable[[Values], Values]) -> AgreementEstimate:

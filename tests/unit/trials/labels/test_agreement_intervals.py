@@ -17,7 +17,6 @@ from pandaeval_lab.labels.judge_agreement import (
     AgreementEstimate,
     JudgeAgreement,
     agreement,
-    annotator_agreement,
     jackknifed,
 )
 
@@ -56,19 +55,6 @@ def _kappa(runs: Sequence[Run]) -> float:
     return (both + neither - chance) / (1 - chance)
 
 
-def _matthews(runs: Sequence[Run]) -> float:
-    both, people, judge, neither = _table(runs)
-    spread = (both + people) * (both + judge) * (judge + neither) * (people + neither)
-    return (both * neither - people * judge) / math.sqrt(spread)
-
-
-def _quadratic(runs: Sequence[Run]) -> float:
-    total = sum(weight for _, _, weight in runs)
-    apart = sum(weight * (one - other) ** 2 for one, other, weight in runs) / total
-    random = sum(first[2] * second[2] * (first[0] - second[1]) ** 2 for first in runs for second in runs) / total**2
-    return 1 - apart / random
-
-
 def _near(found: AgreementEstimate | None, expected: Ends) -> None:
     assert found is not None
     for end, each in zip((found.value, found.low, found.high), expected, strict=True):
@@ -97,15 +83,12 @@ class TestJackknife:
         runs, own = _drawn(seed, n, sessions, like)
         found = _agreement(runs, own)
         _near(found.kappa, _by_leaving_out(runs, own, _kappa))
-        _near(found.mcc, _by_leaving_out(runs, own, _matthews))
-        _near(found.graded, _by_leaving_out(runs, own, _quadratic))
 
     @pytest.mark.parametrize("judge", [1.0, 0.0])
     def test_one_exception_is_taken_for_no_more_than_one_of_as_many_runs(self, judge: float) -> None:
         """Without it agreement is complete, or there is none at all."""
         runs = [(float(at % 2), float(at % 2 == judge), 1.0) for at in range(20)]
         runs[0] = (0.0, 1.0 - runs[0][1], 1.0)
-        _near(_agreement(runs, range(20)).mcc, _by_leaving_out(runs, range(20), _matthews))
         _near(_agreement(runs, range(20)).kappa, _by_leaving_out(runs, range(20), _kappa))
 
     def test_three_sessions_have_an_interval_and_two_have_none(self) -> None:
@@ -120,7 +103,7 @@ class TestJackknife:
         draw = np.random.default_rng(6)
         for _ in range(20):
             found = _agreement([(1.0, 1.0, size * each) for each in draw.uniform(0.1, 1.0, 30).tolist()], range(30))
-            assert (found.kappa, found.mcc) == (AgreementEstimate(None), AgreementEstimate(None))
+            assert found.kappa == AgreementEstimate(None)
 
     @pytest.mark.parametrize("value", [1.0, 0.25, -1.0])
     def test_where_no_session_changes_it_the_interval_is_that_of_a_share(self, value: float) -> None:
@@ -137,35 +120,6 @@ class TestJackknife:
 def _without_spread(value: float, n: int) -> tuple[float, float]:
     low, high = wilson((value + 1) / 2, n, t_quantile(n - 2))
     return min(value, 2 * low - 1), max(value, 2 * high - 1)
-
-
-class TestAlpha:
-    def test_it_is_one_less_what_differs_over_what_would_by_chance(self) -> None:
-        """By pairs of verdicts: within each run, against all verdicts of all runs."""
-        draw = np.random.default_rng(3)
-        verdicts = [[bool(each) for each in draw.random(draw.integers(2, 5)) < 0.3 + at % 2 / 2] for at in range(30)]
-
-        def alpha(runs: Sequence[Run]) -> float:
-            kept = [verdicts[int(at)] for at, _, _ in runs]
-            every = [each for run in kept for each in run]
-            differ = sum(sum(one != other for one in run for other in run) / (len(run) - 1) for run in kept) / len(
-                every
-            )
-            chance = sum(one != other for one in every for other in every) / len(every) / (len(every) - 1)
-            return 1 - differ / chance
-
-        found = annotator_agreement([*verdicts, [True], []])
-        assert found is not None
-        numbered = [(float(at), 0.0, 1.0) for at in range(30)]
-        expected = _by_leaving_out(numbered, range(30), alpha)
-        assert (found.alpha, found.low, found.high) == pytest.approx(expected)
-        assert (found.runs, found.alike) == (30, sum(len({*run}) == 1 for run in verdicts))
-
-    def test_two_verdicts_are_enough_of_a_run(self) -> None:
-        found = annotator_agreement([[True, False], [True, True], [False]])
-        assert found is not None
-        assert (found.runs, found.alike, found.alpha) == (2, 1, pytest.approx(0.0))
-        assert (found.low, found.high) == (None, None)
 
 
 def _auroc(runs: Sequence[Run], sessions: Sequence[int]) -> Ends:

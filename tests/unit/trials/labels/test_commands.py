@@ -106,22 +106,6 @@ def test_verdicts_on_runs_that_nobody_knows_are_refused_or_passed_over(data: Pat
     assert skipped.stdout.startswith("5 new, 0 changed, 0 as before\n")
 
 
-def test_calibrate_says_how_far_people_agree_with_each_other(data: Path, tmp_path: Path) -> None:
-    path, passed = tmp_path / "two.csv", flattered(400)[0]
-    rows = [
-        f"{unit(at)},task_completion,{'pass' if good else 'fail'},{who}\n"
-        for at in range(40)
-        for who, good in (("ada", passed[at]), ("bob", passed[at] != (at % 10 == 0)))
-    ]
-    path.write_text("trace_id,metric,label,annotator\n" + "".join(rows))
-    said = run(data, "calibrate", str(path), "--store", str(data)).output
-    assert "people agree with each other on 36 of 40 runs that two or more looked at; Krippendorff's alpha 0." in said
-    (line,) = run(data, "calibrate", str(path), "--store", str(data), "--json").output.splitlines()
-    found = json.loads(line)
-    assert (found["annotators"]["runs"], found["annotators"]["alike"]) == (40, 36)
-    assert -1 <= found["mcc"]["low"] <= found["mcc"]["value"] <= found["mcc"]["high"] <= 1
-
-
 @pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
 def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
