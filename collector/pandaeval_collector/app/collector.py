@@ -193,9 +193,6 @@ class Collector:
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
         """Starts the processes of the line. Raises ``ChildStartError``."""
         config = self._config
-        others = await asyncio.to_thread(store.tally.bound, config.exporters.max_series)
-        if others:
-            _log.warning("%d series of the store are more than exporters.max_series: others hold them", others)
         self.telemetry.family(GroupGauges(store.reads.connection).values)
         setup = LineSetup(config, signals)
         line = LineProcesses(

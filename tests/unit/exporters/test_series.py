@@ -181,6 +181,13 @@ class TestAll:
         counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
         assert counts == {"a0": 2, "a1": 2, OTHER: 6}
 
+    def test_a_lower_bound_leaves_the_series_that_are_there(self, tmp_path: Path) -> None:
+        batches = [[result(id=f"r{n}", agent=f"a{n}")] for n in range(5)]
+        stored(tmp_path, *batches[:3])
+        rows = stored(tmp_path, *batches, most=2)["pandaeval.evaluations"]
+        counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
+        assert counts == {"a0": 2, "a1": 2, "a2": 2, OTHER: 2}
+
 
 def test_no_label_of_a_histogram_is_le() -> None:
     """It has a place of its own among the labels in the text for Prometheus. Ours are all that there are: no setting

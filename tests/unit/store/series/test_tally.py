@@ -1,4 +1,4 @@
-"""The table of series: increments add up, pages are in order, and a series that moves takes all of itself along."""
+"""The table of series: increments add up, and pages are in order."""
 
 from __future__ import annotations
 
@@ -109,49 +109,3 @@ def test_each_reader_is_shown_a_zero_once(table: sqlite3.Connection) -> None:
     note_zeros(table, "otlp", [key()], 4.0)
     note_zeros(table, "scrape", [key("b"), "unknown"], 5.0)
     assert {at: each[-2:] for at, each in stands(table).items()} == {key(): (3.0, None), key("b"): (None, 5.0)}
-
-
-def _to_b(pairs: object) -> Any:
-    return PAIRS["b"]
-
-
-def test_a_series_moves_with_all_that_it_is(table: sqlite3.Connection) -> None:
-    series_table.add(table, [row()], 2.0)
-    note_zeros(table, "scrape", [key()], 3.0)
-    before = stands(table)[key()]
-    assert series_table.move(table, ["unknown", key(), "another"], _to_b) == 1
-    assert stands(table) == {key("b"): before}
-    [(attributes, name)] = table.execute("SELECT attributes, name FROM series")
-    assert (attributes, name) == (text(PAIRS["b"]), "n")
-
-
-def test_what_stays_the_same_does_not_move_and_stops_nothing(table: sqlite3.Connection) -> None:
-    series_table.add(table, [row(), row("b")], 2.0)
-    assert series_table.move(table, [key("b"), key()], _to_b) == 1
-    assert stands(table).keys() == {key("b")}
-    assert series_table.move(table, [key("b")], _to_b) == 0
-
-
-@pytest.mark.parametrize(
-    ("theirs", "own", "stands_then"), [(3.0, None, 3.0), (None, 4.0, 4.0), (3.0, 4.0, 3.0), (None, None, None)]
-)
-def test_two_series_become_one_that_began_with_the_first(
-    table: sqlite3.Connection, theirs: float | None, own: float | None, stands_then: float | None
-) -> None:
-    series_table.add(
-        table, [row(count=2, width=2, buckets={1: 2}, exemplars={0: (0.1, "t", "s", 1), 1: (0.2, "t", "s", 2)})], 9.0
-    )
-    series_table.add(
-        table, [row("b", count=5, buckets={0: 4, 2: 1}, total=2.0, exemplars={1: (0.7, "u", "v", 3)})], 4.0
-    )
-    for at, agent in ((theirs, "b"), (own, "a")):
-        if at is not None:
-            note_zeros(table, "otlp", [key(agent)], at)
-    assert series_table.move(table, [key()], _to_b) == 1
-    assert stands(table) == {
-        key("b"): (
-            *(4_000_000_000, 7, 2.5, [4, 2, 1]),
-            {"0": [0.1, "t", "s", 1], "1": [0.7, "u", "v", 3]},
-            *(stands_then, None),
-        )
-    }
