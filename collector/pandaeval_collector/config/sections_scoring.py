@@ -33,7 +33,7 @@ class TrialsSection(Section):
 
 
 class Baseline(Section):
-    """Trials against those of a baseline: pandaeval evaluate --baseline, pandaeval gate compare."""
+    """Trials against those of a baseline: pandaeval evaluate --baseline."""
 
     metric: Text | None = None
     """By which metric a trial succeeds, such as trace.task_completion; null: trial_correct, or the only metric there

@@ -245,12 +245,6 @@ class RunTable(StoreTable):
         row = self._row(f"SELECT {RUN} FROM runs WHERE {where} LIMIT 1", *values)  # noqa: S608
         return None if row is None else RunRow(*row)
 
-    def placed(self, trace_id: bytes) -> tuple[int, int] | None:
-        """The number of a listed trace, and that of its session (0: none)."""
-        no = numbers.of_traces(self._reader(), [trace_id]).get(trace_id)
-        placed: tuple[int, int] | None = self._row("SELECT no, session FROM listed WHERE no = ?", no)
-        return placed
-
     def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
         """Returns (trace id, why) of a run's items in a state."""
         return self._rows(

@@ -19,6 +19,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.cli._hand import declared
+from pandaeval_collector.cli._hand import config_option, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config, closest
 from pandaeval_lab.cases.files import read_suite
@@ -50,7 +51,7 @@ _FLUSH_MS, _POLL_S, _INTERRUPTED = 30_000, 0.2, 130
 class CaseRunOptions:
     """The options of the command."""
 
-    suite: Annotated[Path, typer.Argument(help="Case file (YAML or JSON).")]
+    suite: Annotated[Path, file_argument("Case file (YAML or JSON).")]
     agent: Annotated[str, typer.Option(help=_AGENT, metavar="AGENT")]
     trials: Annotated[int, typer.Option(min=1, help="Attempts at each case.")] = 1
     simulate: Annotated[str | None, typer.Option(metavar="MODEL", help=_SIMULATE)] = None
@@ -62,11 +63,11 @@ class CaseRunOptions:
     wait: Annotated[str, typer.Option(metavar="TIME", help="So long at most the last spans are waited for.")] = "1m"
     only: Annotated[list[str] | None, typer.Option(metavar="CASE", help="Only these; * stands for anything.")] = None
     failed: Annotated[bool, typer.Option("--failed", help="Only the cases that failed in the last run.")] = False
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None
     metrics: Annotated[str | None, typer.Option(help="Only these metrics, comma-separated, as for evaluate.")] = None
     model: Annotated[str | None, typer.Option(help="Judge with this model, as for evaluate.")] = None
-    baseline: Annotated[Path | None, typer.Option(help=_BASELINE)] = None
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
+    baseline: Annotated[Path | None, file_option(_BASELINE)] = None
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=_OUTPUT)] = Path("pandaeval-run")
 
     @property
     def is_remote(self) -> bool:

@@ -33,11 +33,6 @@ def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, 
     write_suites(target, suites)
 
 
-def write_gate(target: TextIO, gate: GateOutcome) -> None:
-    """Writes one gate alone, as a suite of one test."""
-    write_suites(target, {"thresholds": [_threshold(gate)]})
-
-
 def write_suites(
     target: TextIO, suites: Mapping[str, Sequence[Element]], name: str = "pandaeval", prefix: str = "pandaeval "
 ) -> None:

@@ -38,7 +38,7 @@ With goal_met and given_up the conversation ends, and message is empty. reason: 
 Answer with one JSON object: {"reason": text, "state": state, "message": text}."""
 _SAME = 3
 """So often said, a message is repetition."""
-_VALUE = re.compile(r"[\w@.+#-]*\d[\w@.+#-]*|[\w.+-]+@[\w.-]+")
+_WORD = re.compile(r"[\w@.+#-]+")
 
 
 class UserReply(BaseModel):
@@ -162,8 +162,9 @@ def invented(message: str, known: Sequence[str]) -> list[str]:
     ['A-1733']
     """
     there = "\n".join(known).casefold()
-    values = (found.group().strip(".+#-") for found in _VALUE.finditer(message))
-    return [value for value in values if len(value) >= 3 and value.casefold() not in there]
+    words = (word.strip(".+#-") for word in _WORD.findall(message))
+    values = (word for word in words if len(word) >= 3 and (any(map(str.isdecimal, word)) or "@" in word[1:-1]))
+    return [value for value in values if value.casefold() not in there]
 
 
 def _times(text: str, texts: Sequence[str]) -> int:

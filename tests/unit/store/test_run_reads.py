@@ -81,13 +81,6 @@ class TestWhichRunsThereAre:
 
 
 class TestWhichTracesThereAre:
-    def test_a_listed_trace_has_a_place(self, store: Store) -> None:
-        decide(store, 1)
-        decide(store, 2, session="chat")
-        decide(store, 3, listed=False)
-        [session] = store.reads.connection().execute("SELECT no FROM sessions").fetchone()
-        assert [store.runs.placed(trace_id(number)) for number in (1, 2, 3, 4)] == [(1, 0), (2, session), None, None]
-
     def test_all_between_two_numbers_with_their_sessions(self, store: Store) -> None:
         decide(store, 1, 2)
         decide(store, 3, 4, session="chat")

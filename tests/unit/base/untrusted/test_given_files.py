@@ -53,7 +53,7 @@ def test_what_the_shell_opened_is_read() -> None:
     [
         "labels import {}",
         "calibrate {} --results {}",
-        "gate compare {} --baseline {}",
+        "evaluate none --baseline {}",
         "passk {}",
         "evaluate {}",
         "evaluate --config {} {}",

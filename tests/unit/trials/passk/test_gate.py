@@ -15,7 +15,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 from pandaeval_lab.passk.gate import Drop, GateVerdict, Rules, _credible, _failures, compared, drop
-from support.repeated import trial, trials_of, written
+from support.repeated import trial, trials_of
 from support.reports import parsed
 from support.trials import run, write
 
@@ -294,31 +294,6 @@ def invoke(*arguments: str, code: int) -> str:
     return found.stderr
 
 
-class TestCompare:
-    def files(self, folder: Path) -> tuple[str, str, str]:
-        made = (("now", GOOD), ("worse", WORSE), ("before", GOOD))
-        now, worse, before = (str(written(folder / f"{name}.jsonl", trials_of(each))) for name, each in made)
-        return now, worse, before
-
-    def test_exit_codes_and_words(self, tmp_path: Path) -> None:
-        now, worse, before = self.files(tmp_path)
-        assert "baseline: trial.trial_correct" in invoke("gate", "compare", now, "--baseline", before, code=0)
-        assert "failed: the drop of 0.250" in invoke("gate", "compare", worse, "--baseline", before, code=1)
-
-    def test_the_level_is_set_by_option_or_configuration(self, tmp_path: Path) -> None:
-        _, worse, before = self.files(tmp_path)
-        invoke("gate", "compare", worse, "--baseline", before, "--level", "0.00001", code=0)
-        config = tmp_path / "c.yaml"
-        config.write_text("gates: {baseline: {level: 0.00001, max_drop: 0.1}}")
-        said = invoke("gate", "compare", worse, "--baseline", before, "--config", str(config), code=1)
-        assert "gates.baseline.max_drop" in said
-
-    def test_a_baseline_of_no_use_is_a_mistake(self, tmp_path: Path) -> None:
-        now, _, _ = self.files(tmp_path)
-        (tmp_path / "empty").write_text("")
-        assert "no results" in invoke("gate", "compare", now, "--baseline", str(tmp_path / "empty"), code=2)
-
-
 class TestEvaluate:
     SUITE = "cases:\n- {id: send, kind: regression, inputs: {task: Send}, forbidden_tools: [delete_it]}\n"
 
@@ -356,10 +331,15 @@ class TestEvaluate:
         gates = parsed((tmp_path / "delete_it.out").read_text()).index["about"]["gates"]
         assert ["baseline: the drop" in each for each in gates] == [True]
 
-    def test_compare_writes_junit(self, tmp_path: Path) -> None:
-        now, worse, before = TestCompare().files(tmp_path)
-        for file, code in ((now, 0), (worse, 1)):
-            out = tmp_path / "verdict.xml"
-            invoke("gate", "compare", file, "--baseline", before, "--junit", str(out), code=code)
-            [suite] = ElementTree.parse(out).getroot()
-            assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
+    def test_level_and_limit_are_set_by_configuration(self, tmp_path: Path) -> None:
+        self.evaluate(tmp_path, "send_it", code=0)
+        config = tmp_path / "c.yaml"
+        options = "--baseline", str(tmp_path / "send_it.out"), "--config", str(config)
+        config.write_text("gates: {baseline: {level: 0.00001}}")
+        self.evaluate(tmp_path, "delete_it", *options, code=0)
+        config.write_text("gates: {baseline: {level: 0.00001, max_drop: 0.1}}")
+        assert "gates.baseline.max_drop" in self.evaluate(tmp_path, "delete_it", *options, code=1)
+
+    def test_a_baseline_of_no_use_is_a_mistake(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").write_text("")
+        assert "no results" in self.evaluate(tmp_path, "send_it", "--baseline", str(tmp_path / "empty"), code=2)
