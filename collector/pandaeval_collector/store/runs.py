@@ -15,7 +15,6 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.store import numbers
 from pandaeval_collector.store.listed import Wanted, conditions
 from pandaeval_collector.store.table import StoreTable
 
