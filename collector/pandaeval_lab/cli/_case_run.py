@@ -29,7 +29,7 @@ from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
-from pandaeval_lab.running.attempts import Attempted, Attempts, Tracing, messages_of
+from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
 from pandaeval_lab.running.door import Door
 from pandaeval_lab.running.simulated import Simulator
 
@@ -154,7 +154,7 @@ async def _run(
             how = f"{options.simulate}, temperature {options.temperature:g}, seed {options.seed}"
             caller = await held.enter_async_context(judge_of(simulation, os.environ))
             simulator = Simulator(caller, options.simulate, how)
-        made = Attempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
+        made = CaseAttempts(agent, tracing, turn_s, case_s, options.concurrency, simulator)
         with progress(console(stderr=True), "running") as tell:
             is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
         if simulator is not None:

@@ -114,7 +114,7 @@ class Attempted:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempts:
+class CaseAttempts:
     """Makes attempts with one agent, so many at a time (``room``), on one event loop. ``turn_s``, ``case_s``: seconds
     that one turn of the agent, and a whole attempt, may take; ``simulator``: plays the users of scenarios."""
 

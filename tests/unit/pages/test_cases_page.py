@@ -23,8 +23,9 @@ INVOICE, SEATS = "Send invoice inv_1 to the customer", "Book two seats to Bern o
 REFUND: Call = ("refund_order", {"order": "A7"})
 
 
-def test_there_are_three() -> None:
-    assert len(EXAMPLES) == 3
+def test_the_last_of_four_has_a_scenario() -> None:
+    assert len(EXAMPLES) == 4
+    assert "scenario" in EXAMPLES[3]
 
 
 @pytest.mark.parametrize(

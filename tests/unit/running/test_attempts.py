@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.running import attempts as made_here
 from pandaeval_lab.running.agent import AgentError, RunContext
-from pandaeval_lab.running.attempts import Attempted, Attempts, Tracing, messages_of
+from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
 
 TALK = {"id": "talk", "interactions": [{"input": "one"}, {"input": "two"}]}
 Talk = Callable[[str, RunContext], Awaitable[str]]
@@ -34,7 +34,7 @@ def _attempted(case: dict[str, Any], trial: str = "1") -> Attempted:
 
 
 def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -> bool:
-    made = Attempts(lambda: talk, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
+    made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False), *(limits or (60.0, 60.0)), room)
     return asyncio.run(made.run(attempts))
 
 
@@ -133,7 +133,7 @@ def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter)
         return "fine"
 
     async def interrupted() -> bool:
-        made = Attempts(lambda: talk, Tracing("nowhere:1", here=False))
+        made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False))
         task = asyncio.create_task(made.run(attempts))
         await waits.wait()
         while not attempts[0].has_ended:  # noqa: ASYNC110

@@ -50,7 +50,7 @@ class Spot(NamedTuple):
     column: int
 
 
-class Fault(NamedTuple):
+class TextFault(NamedTuple):
     """What is wrong with the value at a place, and where that stands, if it is known."""
 
     place: Place
@@ -67,7 +67,7 @@ class YamlText:
     value: Any = None
     values_at: dict[Place, Spot] = field(default_factory=dict)
     keys_at: dict[Place, Spot] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[TextFault] = field(default_factory=list)
     unread: set[Place] = field(default_factory=set)
 
     @property
@@ -105,17 +105,17 @@ def parse(text: str, most: float = _MOST, deepest: float = math.inf, any_keys: b
         node = loader.get_single_node()
         if node is not None and (large := _too_large(node, most)) is not None:
             told = f"stands for more than {most} values through its aliases; write out the few that are meant"
-            found.faults.append(Fault((), told, _spot(large.start_mark)))
+            found.faults.append(TextFault((), told, _spot(large.start_mark)))
         elif node is not None:
             found.value = _Building(loader, found, any_keys).value(node, ())
     except yaml.MarkedYAMLError as error:
         reason = ", ".join(part for part in (error.context, error.problem) if part)
         mark = error.problem_mark or error.context_mark
-        found.faults.append(Fault((), f"is not valid YAML: {reason}", _spot(mark) if mark else None))
+        found.faults.append(TextFault((), f"is not valid YAML: {reason}", _spot(mark) if mark else None))
     except yaml.YAMLError as error:
-        found.faults.append(Fault((), f"is not valid YAML: {str(error).splitlines()[0]}", None))
+        found.faults.append(TextFault((), f"is not valid YAML: {str(error).splitlines()[0]}", None))
     except RecursionError:
-        found.faults.append(Fault((), "is nested too deeply", None))
+        found.faults.append(TextFault((), "is nested too deeply", None))
     return found
 
 
@@ -228,7 +228,7 @@ class _Building:
             return self._leave_out(node, place, f"cannot be read: {error}")
 
     def _refuse(self, node: yaml.Node, place: Place, text: str) -> None:
-        self._found.faults.append(Fault(place, text, _spot(node.start_mark)))
+        self._found.faults.append(TextFault(place, text, _spot(node.start_mark)))
 
     def _leave_out(self, node: yaml.Node, place: Place, text: str) -> None:
         self._refuse(node, place, text)
