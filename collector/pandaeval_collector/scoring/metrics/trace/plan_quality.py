@@ -1,10 +1,9 @@
 """Was the agent's plan a good one for its task?
 
 A judge takes the plan, as it was first declared, from the agent's thoughts and planning calls, each step with the
-call or turn that shows it, and rates it by what was known when it was made. With ``judge.trace_calls: separate`` it is
-shown what was there before the agent acted (task, instructions, conversation before, tools), and neither calls nor
-results nor the answer; in the shared call it is told to leave these aside. It does not judge whether the plan was
-followed (``plan_adherence``). A run without a plan has nothing to rate: assumed.
+call or turn that shows it, and rates it by what was known when it was made: it is told to leave calls, results and
+answer aside. It does not judge whether the plan was followed (``plan_adherence``). A run without a plan has nothing to
+rate: assumed.
 
 Scale: 0..1, 1 is complete, coherent and without a needless step.
 Source: PandaProbe, trace metrics, *Plan Quality*.
@@ -73,7 +72,6 @@ none       not a plan for this task
     score=_score,
     evaluate=before_asking,
     settings={"levels": LEVELS},
-    sees="outset",
     extractions=(PLAN, TASK),
     given=lambda trace, facts: {key: facts[key] for key in ("task", "plan") if key in facts},
 )
