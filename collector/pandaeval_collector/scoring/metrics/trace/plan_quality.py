@@ -11,40 +11,17 @@ Source: PandaProbe, trace metrics, *Plan Quality*.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
-from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
-from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, undetermined
-from pandaeval_collector.scoring.metrics.trace._plan import NULL_WITHOUT_PLAN, PLAN, before_asking
-from pandaeval_otel.model import Trace
-
-
-class Quality(Answer):
-    """``level``: the first of them is an excellent plan; ``None``: it cannot be told."""
-
-    reason: Reason = Field(description="What is good about the plan and what is missing.")
-    level: Literal["excellent", "good", "usable", "weak", "none"] | None = Field(description=NULL_WITHOUT_PLAN)
-
+from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}
 """What each is worth."""
 
 
-def _score(found: Quality, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.level is None:
-        return undetermined(found.reason)
-    return Score(LEVELS[found.level], found.reason, {key: facts[key] for key in ("plan", "shown_by", "task")})
-
-
-METRIC = of_trace(
-    "plan_quality",
+METRIC = of_plan(
+    name="plan_quality",
     about=__doc__,
     version="7",
     question="Was the agent's plan a good one for its task?",
-    needs="thoughts, words on the way or a planning tool; a judge",
     text="""
 How good was the agent's plan for its task? The plan is the one that stands below under "plan", else the one that you
 took from the record. Judge it by what the agent knew when it made the plan and by the tools that it had: what calls,
@@ -68,10 +45,7 @@ usable     gaps that matter
 weak       it would fail at several places
 none       not a plan for this task
 """,
-    answer=Quality,
-    score=_score,
-    evaluate=before_asking,
-    settings={"levels": LEVELS},
-    extractions=(PLAN, TASK),
-    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan") if key in facts},
+    shape="Quality",
+    reason="What is good about the plan and what is missing.",
+    levels=LEVELS,
 )

@@ -31,7 +31,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     of_trace,
     shows_nothing,
     told,
-    undetermined,
 )
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
@@ -84,10 +83,8 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     return shows_nothing(trace, context)
 
 
-def _score(found: Completion, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.verdict is None:
-        return undetermined(found.reason)
-    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
+def _score(value: float, found: Completion, trace: Trace, facts: Facts) -> Score:
+    return completion_limit(trace).applied(value, found.reason, {**facts, "outcome": outcome(trace)})
 
 
 METRIC = of_trace(
@@ -121,6 +118,7 @@ Guide:
 0.0-0.24   hardly touched, or something else was done
 """,
     answer=Completion,
+    decides="verdict",
     score=_score,
     evaluate=_before_asking,
     check=_check,
