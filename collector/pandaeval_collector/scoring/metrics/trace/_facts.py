@@ -228,10 +228,6 @@ class ConcludedError(Exception):
         self.finding = finding
 
 
-def _plain(value: Any, found: Any, trace: Trace, facts: Facts) -> Score:
-    return Score(value, found.reason)
-
-
 def of_trace(
     name: str,
     about: str | None,
@@ -241,7 +237,7 @@ def of_trace(
     text: str,
     answer: type[BaseModel],
     decides: str = "level",
-    score: Callable[[Any, Any, Trace, Facts], Score | Unscored] = _plain,
+    score: Callable[[Any, Any, Trace, Facts], Score | Unscored] = lambda value, found, *_: Score(value, found.reason),
     levels: Mapping[str, float] | None = None,
     evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
     extractions: tuple[Extraction[Any], ...] = (),

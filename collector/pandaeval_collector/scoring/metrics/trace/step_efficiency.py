@@ -11,21 +11,12 @@ Source: PandaProbe, trace metrics, *Step Efficiency*.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Score
-from pandaeval_collector.judge.rubric import Facts
 from pandaeval_collector.scoring.metrics.trace._facts import TASK, levelled, of_trace
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
-from pandaeval_otel.model import Trace
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 """What each is worth."""
-
-
-def _score(value: float, found: Any, trace: Trace, facts: Facts) -> Score:
-    return efficiency_limit(trace).applied(value, found.reason, facts)
 
 
 METRIC = of_trace(
@@ -58,7 +49,7 @@ all   nothing that it did served the task
 """,
     answer=levelled("Efficiency", "Which steps were needless and why, or that none was.", LEVELS),
     levels=LEVELS,
-    score=_score,
+    score=lambda value, found, trace, facts: efficiency_limit(trace).applied(value, found.reason, facts),
     extractions=(TASK,),
     given=lambda trace, facts: {**facts, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls},
 )

@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.rubric import Answer, Reason
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
@@ -83,10 +83,6 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     return shows_nothing(trace, context)
 
 
-def _score(value: float, found: Completion, trace: Trace, facts: Facts) -> Score:
-    return completion_limit(trace).applied(value, found.reason, {**facts, "outcome": outcome(trace)})
-
-
 METRIC = of_trace(
     "task_completion",
     about=__doc__,
@@ -119,7 +115,9 @@ Guide:
 """,
     answer=Completion,
     decides="verdict",
-    score=_score,
+    score=lambda value, found, trace, facts: completion_limit(trace).applied(
+        value, found.reason, {**facts, "outcome": outcome(trace)}
+    ),
     evaluate=_before_asking,
     check=_check,
     extractions=(TASK,),

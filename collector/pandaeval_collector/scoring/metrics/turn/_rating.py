@@ -116,22 +116,38 @@ def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: di
     return Score(0.0, reason, metadata, label=found[0], failed=True, **more)
 
 
-async def label(
-    part: QuestionPart[Labels], order: Sequence[str], view: TurnView, judge: Judge, by_code: Score | None = None
-) -> Finding | None:
-    """Asks for the failures in a turn, and scores them with the one that was found ``by_code``. ``order``: as in
-    :func:`labelled`."""
-    found, _ = await judge.answer(part, view)
-    labels, reason, about = [*found.labels], found.reason, {"turn": view.turn_index}
-    spans = [view.tool_calls[number - 1].span_id for number in found.calls]
-    if by_code is not None:
-        labels = [label for label in labels if label != NO_FAILURE]
-        reason = f"{reason} {by_code.reason}" if labels else by_code.reason
-        labels += by_code.metadata["labels"]
-        spans, about = [*spans, *by_code.span_ids], {**by_code.metadata}
-    if not labels:
-        return undetermined(reason)
-    return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
+def failures(
+    name: str,
+    about: str,
+    version: str,
+    question: str,
+    needs: str,
+    text: str,
+    answer: type[Labels],
+    order: Sequence[str],
+    check: Callable[[Labels, Mapping[str, Any]], str | None] = wrong,
+    by_code: Callable[[TurnView], Score | None] | None = None,
+    **more: Any,
+) -> TurnMetric:
+    """Makes a metric that has a judge find the failures in a turn, beside the one that is found ``by_code``. ``order``:
+    as in :func:`labelled`; ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
+    part = turn_part(name, version, text, answer, check)
+
+    async def ask(view: TurnView, judge: Judge) -> Finding | None:
+        found, _ = await judge.answer(part, view)
+        labels, reason, about = [*found.labels], found.reason, {"turn": view.turn_index}
+        spans = [view.tool_calls[number - 1].span_id for number in found.calls]
+        counted = None if by_code is None else by_code(view)
+        if counted is not None:
+            labels = [label for label in labels if label != NO_FAILURE]
+            reason = f"{reason} {counted.reason}" if labels else counted.reason
+            labels += counted.metadata["labels"]
+            spans, about = [*spans, *counted.span_ids], {**counted.metadata}
+        if not labels:
+            return undetermined(reason)
+        return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
+
+    return asking(part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
 
 
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0

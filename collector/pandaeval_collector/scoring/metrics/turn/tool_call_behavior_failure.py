@@ -18,18 +18,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metrics.trace._facts import asking
 from pandaeval_collector.scoring.metrics.turn._rating import (
     NO_FAILURE,
     Labels,
-    label,
+    failures,
     labelled,
     labels_shape,
-    shows_nothing,
-    turn_part,
     wrong,
 )
 
@@ -43,34 +39,6 @@ def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
     if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
         return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
     return wrong(found, given)
-
-
-PART = turn_part(
-    "tool_call_behavior_failure",
-    "3",
-    """
-Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
-suspicion:
-
-no failure             the calls were appropriate, or none was needed and none was made
-unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
-wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
-wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
-ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
-                       offers hours)
-missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
-
-Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
-call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
-weather, it looks, and tells what came back: no failure.
-""",
-    labels_shape(
-        "ToolBehavior",
-        "Which call is wrong or missing and why, or that none is, in one to three sentences.",
-        ("unnecessary tool call", "wrong tool", "wrong arguments", "ignored tool result", MISSING),
-    ),
-    _check,
-)
 
 
 def _by_code(view: TurnView) -> Score | None:
@@ -89,17 +57,35 @@ def _by_code(view: TurnView) -> Score | None:
     return labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
 
 
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    return await label(PART, LABELS, view, judge, _by_code(view))
-
-
-METRIC = asking(
-    PART,
-    _ask,
-    question="Were tools used as they should be in this turn?",
+METRIC = failures(
+    "tool_call_behavior_failure",
     about=__doc__,
+    version="3",
+    question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
-    evaluate=shows_nothing,
-    applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
+    text="""
+Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
+suspicion:
+
+no failure             the calls were appropriate, or none was needed and none was made
+unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
+wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
+wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
+ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
+                       offers hours)
+missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
+
+Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
+call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
+weather, it looks, and tells what came back: no failure.
+""",
+    answer=labels_shape(
+        "ToolBehavior",
+        "Which call is wrong or missing and why, or that none is, in one to three sentences.",
+        ("unnecessary tool call", "wrong tool", "wrong arguments", "ignored tool result", MISSING),
+    ),
+    order=LABELS,
+    check=_check,
     by_code=_by_code,
+    applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
 )
