@@ -57,12 +57,7 @@ async def test_all_seven_cost_one_call_or_nine_that_begin_with_the_same_bytes(fo
     assert len(server.requests) == sum(judge.spent.calls for judge in judges.values()) == calls
     records = Counter(body["messages"][1]["content"] for _, body in server.requests)
     assert len({body["messages"][0]["content"] for _, body in server.requests}) == 1
-    if form == "shared":
-        return
-    [(whole, most), (outset, one)] = records.most_common()
-    assert (most, one) == (APART - 1, 1), "a plan's quality alone is asked without what came of it"
-    assert whole.startswith(outset.partition("WHAT THE USER ASKED")[0].rpartition("##")[0])
-    assert packed.nonce in outset
+    assert [*records.values()] == [calls]
 
 
 def test_a_file_is_judged_by_all_seven_for_two_calls_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,8 +79,7 @@ async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding
 def anew(desk: Desk, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """Makes another judge of the same run. ``name`` gives it fences unlike those of other judges."""
     nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
-    text, outset = (each.replace(pack.nonce, nonce) for each in (pack.text, pack.outset))
-    fenced = replace(pack, nonce=nonce, text=text, outset=outset)
+    fenced = replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
     return Judge(desk, fenced, model, guidance=guidance)
 
 

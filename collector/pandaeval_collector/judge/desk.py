@@ -12,8 +12,7 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -29,10 +28,6 @@ from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Ver
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
-_CACHED_FROM = 600
-"""Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
-_REMEMBER = 1024
-"""Beginnings that were sent; providers forget them after some minutes."""
 
 V = TypeVar("V", bound=Verdict)
 P = TypeVar("P", bound=BaseModel)
@@ -88,29 +83,6 @@ class AnswerCost:
         self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
-class FirstCalls:
-    """Lets the first of several calls that begin alike go ahead: a provider caches a beginning once it has read it, so
-    calls about one trace that are made at the same time would all miss the cache. On one event loop."""
-
-    def __init__(self) -> None:
-        self._sent: OrderedDict[str, asyncio.Event] = OrderedDict()
-
-    @asynccontextmanager
-    async def behind(self, beginning: str) -> AsyncIterator[None]:
-        """Waits while the first call with this beginning is under way, whether that succeeds or not."""
-        if (sent := self._sent.get(beginning)) is not None:
-            await sent.wait()
-            yield
-            return
-        sent = self._sent[beginning] = asyncio.Event()
-        while len(self._sent) > _REMEMBER:
-            self._sent.popitem(last=False)
-        try:
-            yield
-        finally:
-            sent.set()
-
-
 class Desk:
     """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
     returns those parameters of a model's calls that may change its answers, as a text. ``secrets``: whether secrets are
@@ -127,7 +99,6 @@ class Desk:
     ) -> None:
         self.memory, self.secrets = memory, secrets
         self._caller, self._language, self._asked_with = caller, language, asked_with
-        self._firsts = FirstCalls()
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
@@ -197,7 +168,10 @@ class Desk:
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
         )
-        call, answer = await self._first(call, pack, spent)
+        answer = await self._get(call, spent)
+        if answer.cut:
+            call = replace(call, more=True)
+            answer = await self._whole(call, spent)
         try:
             verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
@@ -210,19 +184,6 @@ class Desk:
         kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
         await self.memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
-
-    async def _first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
-        """Makes the first call of a question, after the first one about its trace; again with more room if the answer
-        was cut. Returns the call that was answered, and its answer. Raises as :meth:`_whole` does."""
-        if pack.tokens < _CACHED_FROM:
-            answer = await self._get(call, spent)
-        else:
-            async with self._firsts.behind(f"{call.model} {pack.nonce} {pack.digest}"):
-                answer = await self._get(call, spent)
-        if not answer.cut:
-            return call, answer
-        longer = replace(call, more=True)
-        return longer, await self._whole(longer, spent)
 
     async def _whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
         """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises

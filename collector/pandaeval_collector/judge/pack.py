@@ -75,11 +75,11 @@ _SUSPECT = re.compile(
 class Pack:
     """A trace as text for a judge. ``text``: the part of the prompt; ``digest``: 16 hex digits of its content, without
     the nonce; ``tokens``: an estimate within the budget; ``truncated``: the titles of parts that were shortened;
-    ``last_said``: the agent's last words before the run, neutral; ``outset``: the record up to where the agent acted;
-    ``shown``: the share of what happened that is told, 0..1; ``suspected``: words of the record speak to a judge (see
-    :func:`suspected`); ``captured``: which of ``instructions``, ``tools`` and ``history`` there are, and ``pending``
-    where the record ends with a call that nothing answers, ``None`` where that does not matter; ``suspects``: values
-    that ``grounding`` found nowhere, each with ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
+    ``last_said``: the agent's last words before the run, neutral; ``shown``: the share of what happened that is told,
+    0..1; ``suspected``: words of the record speak to a judge (see :func:`suspected`); ``captured``: which of
+    ``instructions``, ``tools`` and ``history`` there are, and ``pending`` where the record ends with a call that
+    nothing answers, ``None`` where that does not matter; ``suspects``: values that ``grounding`` found nowhere, each
+    with ``text`` around it, ``trace_id`` and ``span_id``, beside the record."""
 
     text: str
     nonce: str
@@ -87,7 +87,6 @@ class Pack:
     tokens: int
     truncated: tuple[str, ...]
     last_said: str = ""
-    outset: str = ""
     shown: float = 1.0
     suspected: bool = False
     captured: frozenset[str] | None = None
@@ -129,13 +128,12 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         digest=hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest(),
         tokens=tokens(text),
         last_said=known.last_said,
-        outset=_render([replace(each, whole=True) for each in shown if each.outset], fence),
         shown=share,
         # The titles of the parts that are shorter than in the whole, without their explanations.
         truncated=tuple(
             each.title.partition(" (")[0].partition(",")[0].lower()
             for each, complete in zip(shown, whole, strict=True)
-            if each.whole and "\n\n".join(each.blocks) != "\n\n".join(complete.blocks)
+            if "\n\n".join(each.blocks) != "\n\n".join(complete.blocks)
         ),
         suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
         captured=frozenset(name for name, held in parts.items() if held),
@@ -178,11 +176,7 @@ def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> tuple[
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
     needs = [tokens("\n\n".join(each.blocks)) for each in shown]
-    for at, each in enumerate(shown):
-        if not each.whole:
-            shares -= each.share
-            found[at] = replace(each, blocks=(_within(each.blocks, budget // 4)[0],))
-    for at in sorted({*range(len(shown))} - {*found}, key=lambda at: needs[at] / shown[at].share):
+    for at in sorted(range(len(shown)), key=lambda at: needs[at] / shown[at].share):
         block, part = _within(shown[at].blocks, room * shown[at].share // shares)
         told = told if shown[at].outset else min(told, part)
         found[at] = replace(shown[at], blocks=(block,))
@@ -241,7 +235,7 @@ def _used_later(blocks: Sequence[str]) -> set[int]:
 def _render(shown: Sequence[PromptSection], fence: str) -> str:
     """Writes the sections with each text of the trace between two fences with the nonce, which cannot occur inside."""
     parts = []
-    for number, section in enumerate((each for each in shown if each.whole), 1):
+    for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
         fenced = (
             each

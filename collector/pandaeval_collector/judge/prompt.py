@@ -67,11 +67,10 @@ def messages(
 ) -> list[ChatMessage]:
     """Returns a call's messages. ``given``: facts from code or an earlier extraction, by name; fenced like the
     record."""
-    record = pack.outset if rubric.sees == "outset" and pack.outset else pack.text
     cut = f"\n\n(Cut by us: parts of {', '.join(pack.truncated)}.)" if pack.truncated else ""
     return [
         {"role": "system", "content": system(language)},
-        {"role": "user", "content": record + cut},
+        {"role": "user", "content": pack.text + cut},
         {"role": "user", "content": _question(pack, rubric, given or {})},
     ]
 

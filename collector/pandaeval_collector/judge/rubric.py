@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
@@ -45,8 +45,7 @@ class Rubric(Generic[V]):
     versions never share an id. ``text`` is ours alone: nothing of a trace is ever put into it, except by ``given``
     of :meth:`Judge.ask`, which is fenced like the trace itself. ``check``: what is wrong with a verdict on what was
     given, for instance that it misses one of the calls or contradicts its own parts; it is repaired like one of the
-    wrong shape. ``sees``: the whole ``run``, or its ``outset`` alone, which ends where the run begins to act.
-    ``parts``: of a shared call, see :func:`rubric_of`.
+    wrong shape. ``parts``: of a shared call, see :func:`rubric_of`.
 
     >>> Rubric("tone", "1", "Is the answer polite?", Verdict).max_tokens
     900
@@ -58,7 +57,6 @@ class Rubric(Generic[V]):
     verdict: type[V]
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
-    sees: Literal["run", "outset"] = "run"
     parts: tuple[QuestionPart[Any], ...] = ()
 
 
@@ -80,8 +78,8 @@ class QuestionPart(Generic[P]):
     """A question that may share a call with others of its ``level`` (``trace`` or ``turn``). ``name``: of its metric;
     ``about``: what is judged, the same text in all parts of a call; ``text``: its own criteria; ``answer``: the shape
     of its part of the verdict; ``check``: says what is wrong with that part, as in :class:`Rubric`; ``tokens``: of an
-    answer, about; ``sees``: what it is shown when it is asked by itself. ``needs``: what has to be taken from the
-    record first; ``given``: what is given with it, from the subject and the facts that those found."""
+    answer, about. ``needs``: what has to be taken from the record first; ``given``: what is given with it, from the
+    subject and the facts that those found."""
 
     name: str
     version: str
@@ -91,7 +89,6 @@ class QuestionPart(Generic[P]):
     answer: type[P]
     check: Callable[[P, Facts], str | None] | None = None
     tokens: int = 350
-    sees: Literal["run", "outset"] = "run"
     needs: tuple[Extraction[Any], ...] = ()
     given: Callable[[Any, Facts], Facts] = lambda subject, facts: facts
 
@@ -114,7 +111,7 @@ def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
     if not others:
         alone = create_model(first.answer.__name__, __base__=(first.answer, Verdict))
         text = f"{first.about.strip()}\n\n{first.text.strip()}"
-        return Rubric(first.name, first.version, text, alone, _TOKENS + first.tokens, first.check, first.sees)
+        return Rubric(first.name, first.version, text, alone, _TOKENS + first.tokens, first.check)
     fields: dict[str, Any] = {
         part.name: (part.answer | SkipJsonSchema[None], ...)  # type: ignore[misc]
         for part in parts

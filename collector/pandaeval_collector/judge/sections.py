@@ -306,8 +306,7 @@ _DEEPEST_CALL = 64
 class PromptSection:
     """A titled part of the record. ``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at
     all, as they hold no word of the trace. ``share``: its weight in a budget that is too small for all. ``outset``: it
-    describes the time before the agent acted; such sections stand first, and alone where a question is about that time;
-    ``whole``: it is part of the whole record."""
+    describes the time before the agent acted; such sections stand first."""
 
     title: str
     blocks: tuple[str, ...]
@@ -315,16 +314,15 @@ class PromptSection:
     together: bool = False
     ours: bool = False
     outset: bool = False
-    whole: bool = True
 
 
 def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
     """Makes the sections of a trace, of its ``facts``, and of what was ``known`` before it, in neutral words. Task,
     steps and answer have the largest shares; of several turns the steps, which then hold all messages."""
     several = len(trace.turns) > 1
-    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user is not None or turn.media_only]
-    texts = [message(f"turn {at}: " if several else "", turn.user, limits, turn.media_only) for at, turn in asked]
-    if len(asked) == 1 and asked[0][1].user:
+    asked = [turn for turn in trace.turns if turn.user is not None or turn.media_only]
+    texts = [message("", turn.user, limits, turn.media_only) for turn in asked]
+    if len(asked) == 1 and asked[0].user:
         texts += [
             f"(with {limits.line(modality, limits.text) or 'something that is no text'}, not shown)"
             for modality in media_asked(trace)
@@ -351,7 +349,7 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
         *context,
         PromptSection("TOOLS THAT THE AGENT HAD", (tools,), 5, outset=True),
-        PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True, whole=not several),
+        *([] if several else [PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True)]),
         PromptSection(
             f"WHAT HAPPENED, {'TURN BY TURN, ' if several else ''}IN ORDER (calls and results are evidence; what the "
             "agent thought and said is claims)",

@@ -1,15 +1,14 @@
-"""How a question is put: cut answers, repairs, records that are too long, and who goes first."""
+"""How a question is put: cut answers, repairs, and records that are too long."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.desk import Desk, FirstCalls, Judge, NoVerdictError
+from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from support.asked import GOOD, Memory, said
@@ -21,19 +20,14 @@ Say = Callable[[int, ModelCall], ModelAnswer]
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order; ``inside``: how many were
-    under way when each began and ended."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self.calls: list[ModelCall] = []
-        self.inside = [0]
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         self.calls.append(call)
-        self.inside.append(self.inside[-1] + 1)
-        await asyncio.sleep(0)
-        self.inside.append(self.inside[-1] - 1)
         return self._say(len(self.calls) - 1, call)
 
 
@@ -94,25 +88,3 @@ async def test_parameters_that_change_answers_change_what_is_remembered() -> Non
     for each in how:
         await Judge(Desk(caller, memory, asked_with=lambda model, each=each: each), _pack(), "m").ask(RUBRIC)
     assert len(caller.calls) == 2
-
-
-async def test_the_first_call_about_a_record_goes_ahead_of_the_others() -> None:
-    caller = Scripted(lambda number, call: _good(call))
-    desk, packed = Desk(caller, Memory()), _pack()
-    versions = [replace(RUBRIC, version=str(number)) for number in range(6)]
-    await asyncio.gather(*(Judge(desk, packed, "m").ask(each) for each in versions))
-    assert caller.inside[:3] == [0, 1, 0]
-    assert max(caller.inside) == 5, "and then they go together"
-
-
-async def test_a_first_call_that_fails_holds_nobody_up() -> None:
-    firsts = FirstCalls()
-
-    async def one(fails: bool) -> None:
-        async with firsts.behind("b"):
-            await asyncio.sleep(0)
-            if fails:
-                raise ValueError
-
-    found = await asyncio.gather(one(True), one(False), one(False), return_exceptions=True)
-    assert [type(each) for each in found] == [ValueError, type(None), type(None)]

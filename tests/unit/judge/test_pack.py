@@ -141,27 +141,6 @@ def test_reasons_are_asked_for_in_the_language_that_is_set() -> None:
     assert "{" not in german
 
 
-def test_a_question_about_the_outset_shows_nothing_of_what_came_of_the_run() -> None:
-    known = Span(
-        TRACE_ID,
-        "c7ad6b7169203331",
-        "",
-        "chat",
-        Kind.LLM,
-        1,
-        2,
-        system="Be brief.",
-        input=(Message("user", (Text("Where?"),)),),
-    )
-    packed = pack(trace(calls=[call(1, result="depot 7")], reasoning=("I search.",), spans=(known,)), SECRET)
-    whole = messages(packed, RUBRIC)[1]["content"]
-    outset = messages(packed, replace(RUBRIC, sees="outset"))[1]["content"]
-    assert whole.startswith(outset)
-    assert "WHAT HAPPENED" in whole[len(outset) :]
-    assert all(each in outset for each in ("Be brief.", "Where is my parcel?", "Finds a parcel."))
-    assert not any(each in outset for each in ("depot 7", "call 1", "It left the depot.", "I search."))
-
-
 def test_nothing_that_is_written_for_developers_is_sent() -> None:
     class Nested(BaseModel):
         """For developers, nested."""

@@ -468,15 +468,6 @@ async def test_the_plan_is_the_first_one_and_revisions_stand_apart() -> None:
     assert "Book first" not in judge.caller.questions[-1]
 
 
-async def test_the_quality_of_a_plan_is_judged_without_what_came_of_it() -> None:
-    judge = ScriptedJudge()
-    await judge.finding(of("plan_quality"), trace(calls=[call(1, result="depot 7")], reasoning=("First I search.",)))
-    sent = "".join(message["content"] for message in judge.caller.messages[-1])
-    assert not any(each in sent for each in ("depot 7", "It left the depot.", "WHAT HAPPENED", "FACTS COUNTED"))
-    assert "Finds a parcel." in sent
-    assert "Search for the parcel" in sent
-
-
 @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
 async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
     """In the order in which it asks: people read the prompts of a metric to understand its score."""

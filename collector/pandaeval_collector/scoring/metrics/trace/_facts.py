@@ -3,11 +3,11 @@ that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.printable import UNSEEN, as_text
@@ -16,12 +16,10 @@ from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact, redact_value
-from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart
+from pandaeval_collector.judge.rubric import Answer, Extraction, Facts, QuestionPart, Reason
 from pandaeval_collector.judge.schemas import STEP
 from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
 from pandaeval_otel.model import ToolCall, Trace
-
-P = TypeVar("P", bound=BaseModel)
 
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
 _LONGEST = 800
@@ -237,38 +235,69 @@ def of_trace(
     question: str,
     needs: str,
     text: str,
-    answer: type[P],
-    score: Callable[[P, Trace, Facts], Score | Unscored],
+    answer: type[BaseModel],
+    decides: str = "level",
+    score: Callable[[Any, Any, Trace, Facts], Score | Unscored] = lambda value, found, *_: Score(value, found.reason),
+    levels: Mapping[str, float] | None = None,
     evaluate: Callable[[Trace, TraceContext], Finding | None] = shows_nothing,
-    settings: Mapping[str, Any] | None = None,
     extractions: tuple[Extraction[Any], ...] = (),
     **more: Any,
 ) -> TraceMetric:
-    """Makes a metric that has a judge answer the question in ``text``, and ``score`` the answer by the facts that the
-    ``extractions`` found. ``more``: of :class:`pandaeval_collector.judge.rubric.QuestionPart`."""
+    """Makes a metric that has a judge answer the question in ``text``. ``decides``: the field of the answer with its
+    value, which is unknown if that is ``None``; ``levels``: the number of each value, if it is a word; ``score``:
+    scores the value by the answer and the facts that the ``extractions`` found. ``more``: of
+    :class:`pandaeval_collector.judge.rubric.QuestionPart`."""
     part = QuestionPart(
         name=name, version=version, level="trace", about=ABOUT, text=text, answer=answer, needs=extractions, **more
     )
 
     async def ask(trace: Trace, judge: Judge) -> Finding | None:
         try:
+            found: Any
             found, facts = await judge.answer(part, trace)
         except ConcludedError as concluded:
             return concluded.finding
-        return score(found, trace, facts)
+        value = getattr(found, decides)
+        if value is None:
+            return undetermined(found.reason)
+        return score(levels[value] if levels else value, found, trace, facts)
 
+    settings = {"levels": levels} if levels else {}
+    return asking(part, ask, question, about, needs, evaluate, settings=settings)
+
+
+def asking(
+    part: QuestionPart[Any],
+    ask: Callable[[Any, Judge], Awaitable[Finding | None]],
+    question: str,
+    about: str | None,
+    needs: str,
+    evaluate: Callable[[Any, Any], Finding | None],
+    **more: Any,
+) -> Metric[Any, Any]:
+    """Makes the metric of a question of its own. ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
     return Metric(
-        level="trace",
-        name=name,
+        level=part.level,
+        name=part.name,
         kind="llm",
-        version=version,
-        threshold=0.5,
+        version=part.version,
         question=question,
         about=about or "",
         needs=needs,
         evaluate=evaluate,
         ask=ask,
         part=part,
-        settings=settings or {},
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+        **{"threshold": 0.5, **more},
     )
+
+
+def levelled(name: str, reason: str, levels: Iterable[str], note: str | None = None) -> type[Answer]:
+    """Makes the shape of an answer with a ``reason``, as described, and ``level``: one of the ``levels`` or, where it
+    cannot be told, ``None``. ``note``: the description of the level."""
+    level: Any = Literal[tuple(levels)] | None
+    fields: dict[str, Any] = {
+        "reason": (Reason, Field(description=reason)),
+        "level": (level, Field(description=note)),
+    }
+    return create_model(name, __base__=Answer, **fields)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Assumed, Unscored, Why
-from pandaeval_collector.judge.rubric import Answer, Extraction
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.judge.rubric import Answer, Extraction, Facts
 from pandaeval_collector.judge.sections import said_on_the_way
-from pandaeval_collector.scoring.metric import TraceContext
+from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
+    TASK,
     ConcludedError,
     Step,
     answered,
+    levelled,
     no_such,
     numbers,
+    of_trace,
     says_something,
     told,
 )
@@ -97,7 +101,6 @@ Example: before call 1 it says "first I need the price, then I can compare": get
 )
 
 
-NULL_WITHOUT_PLAN = "Null, too, if there is no plan."
 NO_PLAN = Assumed("no plan was found in the run", {"plan": []})
 
 
@@ -118,3 +121,31 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
     if answered(trace) or trace.tool_calls:
         return NO_PLAN
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
+
+
+def of_plan(
+    shape: str,
+    reason: str,
+    levels: Mapping[str, float],
+    asked_with: tuple[str, ...] = ("task", "plan"),
+    **more: Any,
+) -> TraceMetric:
+    """Makes a metric that rates the plan by ``levels``. ``shape``, ``reason``: name and first field of the answer's
+    shape; ``asked_with``: the facts that are given; ``more``: of :func:`of_trace`."""
+
+    def score(value: float, found: Any, trace: Trace, facts: Facts) -> Score:
+        kept = {key: facts[key] for key in ("plan", "shown_by", *asked_with)}
+        if kept.get("revisions") == "none":
+            del kept["revisions"]
+        return Score(value, found.reason, kept)
+
+    return of_trace(
+        needs="thoughts, words on the way or a planning tool; a judge",
+        answer=levelled(shape, reason, levels, "Null, too, if there is no plan."),
+        levels=levels,
+        score=score,
+        evaluate=before_asking,
+        extractions=(PLAN, TASK),
+        given=lambda trace, facts: {key: facts[key] for key in asked_with if key in facts},
+        **more,
+    )

@@ -166,9 +166,9 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def _score(found: Arguments, trace: Trace, facts: Facts) -> Score | Unscored:
+def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, facts: Facts) -> Score | Unscored:
     asked = user_input(trace) or facts.get("task")
-    return _share(trace, asked, {each.call: each for each in found.verdicts}, found.reason)
+    return _share(trace, asked, {each.call: each for each in verdicts}, found.reason)
 
 
 METRIC = of_trace(
@@ -198,6 +198,7 @@ That a call failed is evidence only if the error speaks of the arguments. Whethe
 elsewhere.
 """,
     answer=Arguments,
+    decides="verdicts",
     score=_score,
     evaluate=_before_asking,
     check=_check,

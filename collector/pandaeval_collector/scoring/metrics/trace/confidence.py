@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
-from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace, shows_nothing, undetermined
-from pandaeval_otel.model import Trace
+from pandaeval_collector.judge.rubric import Answer, Reason
+from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
 
 
 class Confidence(Answer):
@@ -24,10 +22,6 @@ class Confidence(Answer):
 
     reason: Reason = Field(description="What speaks for and against confidence.")
     confidence: Part
-
-
-def _score(found: Confidence, trace: Trace, facts: Facts) -> Score | Unscored:
-    return undetermined(found.reason) if found.confidence is None else Score(found.confidence, found.reason)
 
 
 METRIC = of_trace(
@@ -59,6 +53,5 @@ Guide:
 0.0   it only guesses, or gives up without having tried
 """,
     answer=Confidence,
-    score=_score,
-    evaluate=shows_nothing,
+    decides="confidence",
 )

@@ -13,14 +13,10 @@ from __future__ import annotations
 from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import conversation
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_collector.scoring.metrics.session._correctness import DOUBTED, RUBRIC, answered, finding_of
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
 from pandaeval_otel.model import Trace
-
-
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    return None if told(trace) else NOTHING_TOLD
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
@@ -28,7 +24,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     return finding_of(await answered(RUBRIC, whole, judge), whole, judge.pack.suspects)
 
 
-METRIC = Metric(
+METRIC: TraceMetric = Metric(
     level="trace",
     name="correctness",
     kind="llm",
@@ -36,7 +32,7 @@ METRIC = Metric(
     threshold=0.5,
     question="Did the agent do its job in this run?",
     needs="what was said and called; a judge",
-    evaluate=_before_asking,
+    evaluate=lambda trace, context: None if told(trace) else NOTHING_TOLD,
     ask=_ask,
     rubrics=(DOUBTED[RUBRIC.name], RUBRIC),
     asked_by_session=True,

@@ -12,41 +12,17 @@ Source: PandaProbe, trace metrics, *Plan Adherence*.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
-from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
-from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, undetermined
-from pandaeval_collector.scoring.metrics.trace._plan import NULL_WITHOUT_PLAN, PLAN, before_asking
-from pandaeval_otel.model import Trace
-
-
-class Adherence(Answer):
-    """``level``: the first of them is exactly as planned; ``None``: it cannot be told."""
-
-    reason: Reason = Field(description="Which steps were done, skipped, moved or added.")
-    level: Literal["exactly", "nearly", "partly", "hardly", "not at all"] | None = Field(description=NULL_WITHOUT_PLAN)
-
+from pandaeval_collector.scoring.metrics.trace._plan import of_plan
 
 LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}
 """What each is worth."""
 
 
-def _score(found: Adherence, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.level is None:
-        return undetermined(found.reason)
-    revised = () if facts["revisions"] == "none" else ("revisions",)
-    return Score(LEVELS[found.level], found.reason, {key: facts[key] for key in ("plan", "shown_by", "task", *revised)})
-
-
-METRIC = of_trace(
-    "plan_adherence",
+METRIC = of_plan(
+    name="plan_adherence",
     about=__doc__,
     version="7",
     question="Did the agent do what it had planned?",
-    needs="thoughts, words on the way or a planning tool; a judge",
     text="""
 How closely did the agent follow its plan as it was first declared? Plan and revisions are those that stand below under
 "plan" and "revisions", else those that you took from the record.
@@ -69,10 +45,8 @@ partly      steps were skipped or out of order
 hardly      only traces of the plan can be seen
 not at all  what happened has nothing to do with the plan
 """,
-    answer=Adherence,
-    score=_score,
-    evaluate=before_asking,
-    settings={"levels": LEVELS},
-    extractions=(PLAN, TASK),
-    given=lambda trace, facts: {key: facts[key] for key in ("task", "plan", "revisions") if key in facts},
+    shape="Adherence",
+    reason="Which steps were done, skipped, moved or added.",
+    levels=LEVELS,
+    asked_with=("task", "plan", "revisions"),
 )

@@ -11,33 +11,12 @@ Source: PandaProbe, trace metrics, *Step Efficiency*.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
-from pandaeval_collector.scoring.metrics.trace._facts import TASK, of_trace, shows_nothing, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, levelled, of_trace
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
-from pandaeval_otel.model import Trace
-
-
-class Efficiency(Answer):
-    """``level``: the first of them is no step too many; ``None``: it cannot be told."""
-
-    reason: Reason = Field(description="Which steps were needless and why, or that none was.")
-    level: Literal["none", "few", "many", "most", "all"] | None
-
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 """What each is worth."""
-
-
-def _score(found: Efficiency, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.level is None:
-        return undetermined(found.reason)
-    return efficiency_limit(trace).applied(LEVELS[found.level], found.reason, facts)
 
 
 METRIC = of_trace(
@@ -68,10 +47,9 @@ many  a good part of the work was needless
 most  most of the work was needless
 all   nothing that it did served the task
 """,
-    answer=Efficiency,
-    score=_score,
-    evaluate=shows_nothing,
-    settings={"levels": LEVELS},
+    answer=levelled("Efficiency", "Which steps were needless and why, or that none was.", LEVELS),
+    levels=LEVELS,
+    score=lambda value, found, trace, facts: efficiency_limit(trace).applied(value, found.reason, facts),
     extractions=(TASK,),
     given=lambda trace, facts: {**facts, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls},
 )

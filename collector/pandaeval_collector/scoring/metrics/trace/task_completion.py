@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.rubric import Answer, Facts, Reason
+from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.judge.rubric import Answer, Reason
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
@@ -31,7 +31,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     of_trace,
     shows_nothing,
     told,
-    undetermined,
 )
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
@@ -84,12 +83,6 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     return shows_nothing(trace, context)
 
 
-def _score(found: Completion, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.verdict is None:
-        return undetermined(found.reason)
-    return completion_limit(trace).applied(found.verdict, found.reason, {**facts, "outcome": outcome(trace)})
-
-
 METRIC = of_trace(
     "task_completion",
     about=__doc__,
@@ -121,7 +114,10 @@ Guide:
 0.0-0.24   hardly touched, or something else was done
 """,
     answer=Completion,
-    score=_score,
+    decides="verdict",
+    score=lambda value, found, trace, facts: completion_limit(trace).applied(
+        value, found.reason, {**facts, "outcome": outcome(trace)}
+    ),
     evaluate=_before_asking,
     check=_check,
     extractions=(TASK,),

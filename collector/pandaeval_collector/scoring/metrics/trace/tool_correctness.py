@@ -29,7 +29,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     of_trace,
     told,
     tools_called,
-    undetermined,
     user_input,
 )
 from pandaeval_otel.model import Trace
@@ -91,12 +90,10 @@ def _metadata(trace: Trace, asked: str | None) -> dict[str, object]:
     return {"user_input": asked, "tools_called": tools_called(trace), "available_tools": available_tools(trace)}
 
 
-def _score(found: ToolSelection, trace: Trace, facts: Facts) -> Score | Unscored:
-    if found.score is None:
-        return undetermined(found.reason)
+def _score(value: float, found: ToolSelection, trace: Trace, facts: Facts) -> Score:
     named = {"missing": found.missing, "excess": found.excess, "wrong": found.wrong}
     metadata = _metadata(trace, user_input(trace) or facts.get("task"))
-    return Score(found.score, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
+    return Score(value, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
 
 
 METRIC = of_trace(
@@ -127,6 +124,7 @@ Guide:
 0.0   none of the tools that the task needs
 """,
     answer=ToolSelection,
+    decides="score",
     score=_score,
     evaluate=_before_asking,
     check=_check,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart
 from pandaeval_collector.judge.turns import TurnView, stated
-from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told, undetermined
+from pandaeval_collector.scoring.metric import TurnContext, TurnMetric
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, says_something, told, undetermined
 
 # What the questions about one turn share: their introduction, and what is given with them.
 P = TypeVar("P", bound=BaseModel)
@@ -73,15 +73,35 @@ def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
 
 # Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
 NO_FAILURE = "no failure"
-MOST_LABELS, MOST_CALLS = 4, 20
 
 
-def wrong(labels: Sequence[str], calls: Sequence[int], known: int) -> str | None:
-    """Returns what is wrong with a judge's answer: it contradicts itself, or names a call that does not exist.
-    ``known``: how many calls there are."""
-    if NO_FAILURE in labels and len(set(labels)) > 1:
+class Labels(Answer):
+    """``labels``: empty where the record does not suffice to tell; ``calls``: those that a label is about."""
+
+    reason: str
+    labels: list[str]
+    calls: Annotated[list[int], Field(max_length=20)] = Field(
+        description="Numbers of the calls in the record that a label is about; empty if none is."
+    )
+
+
+def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
+    """Makes the shape of an answer with a ``reason``, as described, and some of ``labels`` or no failure."""
+    known = [NO_FAILURE, *labels]
+    some: Any = Annotated[list[Literal[tuple(known)]], Field(max_length=4)]  # type: ignore[misc]
+    about = 'All that apply, or "no failure" alone. Empty if the record does not suffice to tell.'
+    fields: dict[str, Any] = {
+        "reason": (Annotated[str, Field(max_length=600)], Field(description=reason)),
+        "labels": (some, Field(description=about)),
+    }
+    return create_model(name, __base__=Labels, **fields)
+
+
+def wrong(found: Labels, given: Mapping[str, Any]) -> str | None:
+    """Returns what is wrong with a judge's answer: it contradicts itself, or names a call that does not exist."""
+    if NO_FAILURE in found.labels and len(set(found.labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
-    if missing := [number for number in calls if not 1 <= number <= known]:
+    if missing := [number for number in found.calls if not 1 <= number <= given.get("calls", 0)]:
         return f"calls: there is no call {missing[0]}"
     return None
 
@@ -94,6 +114,40 @@ def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: di
     if not found:
         return Score(1.0, reason, metadata, **more)
     return Score(0.0, reason, metadata, label=found[0], failed=True, **more)
+
+
+def failures(
+    name: str,
+    about: str,
+    version: str,
+    question: str,
+    needs: str,
+    text: str,
+    answer: type[Labels],
+    order: Sequence[str],
+    check: Callable[[Labels, Mapping[str, Any]], str | None] = wrong,
+    by_code: Callable[[TurnView], Score | None] | None = None,
+    **more: Any,
+) -> TurnMetric:
+    """Makes a metric that has a judge find the failures in a turn, beside the one that is found ``by_code``. ``order``:
+    as in :func:`labelled`; ``more``: of :class:`pandaeval_collector.scoring.metric.Metric`."""
+    part = turn_part(name, version, text, answer, check)
+
+    async def ask(view: TurnView, judge: Judge) -> Finding | None:
+        found, _ = await judge.answer(part, view)
+        labels, reason, about = [*found.labels], found.reason, {"turn": view.turn_index}
+        spans = [view.tool_calls[number - 1].span_id for number in found.calls]
+        counted = None if by_code is None else by_code(view)
+        if counted is not None:
+            labels = [label for label in labels if label != NO_FAILURE]
+            reason = f"{reason} {counted.reason}" if labels else counted.reason
+            labels += counted.metadata["labels"]
+            spans, about = [*spans, *counted.span_ids], {**counted.metadata}
+        if not labels:
+            return undetermined(reason)
+        return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
+
+    return asking(part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
 
 
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0
@@ -129,19 +183,4 @@ def rated(
         value = (found.rating - LEAST) / (MOST - LEAST)
         return Score(value, found.reason, {"turn": view.turn_index}, raw=found.rating, scale=SCALE)
 
-    return Metric(
-        level="turn",
-        name=name,
-        kind="llm",
-        version=version,
-        threshold=3.0,
-        scale=SCALE,
-        question=question,
-        about=about,
-        needs=needs,
-        evaluate=before_asking,
-        ask=ask,
-        applies=answers,
-        part=part,
-        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
-    )
+    return asking(part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers)

@@ -15,24 +15,17 @@ Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 from pandaeval_collector.scoring.metrics.turn._rating import (
-    MOST_CALLS,
-    MOST_LABELS,
     NO_FAILURE,
+    Labels,
+    failures,
     labelled,
-    shows_nothing,
-    turn_part,
+    labels_shape,
     wrong,
 )
 
@@ -42,58 +35,10 @@ LABELS = ("ignored tool result", "wrong tool", "wrong arguments", MISSING, REPEA
 _MOST = 100
 
 
-class ToolBehavior(Answer):
-    """``labels``: empty where the record does not suffice to tell; ``calls``: those that a label is about."""
-
-    reason: Annotated[str, Field(max_length=600)] = Field(
-        description="Which call is wrong or missing and why, or that none is, in one to three sentences."
-    )
-    labels: Annotated[
-        list[
-            Literal[
-                "no failure",
-                "unnecessary tool call",
-                "wrong tool",
-                "wrong arguments",
-                "ignored tool result",
-                "missing tool call",
-            ]
-        ],
-        Field(max_length=MOST_LABELS),
-    ] = Field(description='All that apply, or "no failure" alone. Empty if the record does not suffice to tell.')
-    calls: Annotated[list[int], Field(max_length=MOST_CALLS)] = Field(
-        description="Numbers of the calls in the record that a label is about; empty if none is."
-    )
-
-
-def _check(found: ToolBehavior, given: Mapping[str, Any]) -> str | None:
+def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
     if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
         return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
-    return wrong(found.labels, found.calls, given.get("calls", 0))
-
-
-PART = turn_part(
-    "tool_call_behavior_failure",
-    "3",
-    """
-Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
-suspicion:
-
-no failure             the calls were appropriate, or none was needed and none was made
-unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
-wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
-wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
-ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
-                       offers hours)
-missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
-
-Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
-call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
-weather, it looks, and tells what came back: no failure.
-""",
-    ToolBehavior,
-    _check,
-)
+    return wrong(found, given)
 
 
 def _by_code(view: TurnView) -> Score | None:
@@ -112,34 +57,35 @@ def _by_code(view: TurnView) -> Score | None:
     return labelled([REPEATED], LABELS, reason, {"turn": view.turn_index, **numbers}, span_ids=spans)
 
 
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    found, _ = await judge.answer(PART, view)
-    repeated = _by_code(view)
-    if not found.labels and repeated is None:
-        return undetermined(found.reason)
-    spans = tuple(dict.fromkeys(view.tool_calls[number - 1].span_id for number in found.calls))
-    if repeated is None:
-        return labelled(found.labels, LABELS, found.reason, {"turn": view.turn_index}, span_ids=spans)
-    labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
-    reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
-    labels.append(REPEATED)
-    both = tuple(dict.fromkeys((*spans, *repeated.span_ids)))
-    return labelled(labels, LABELS, reason, {**repeated.metadata}, span_ids=both)
-
-
-METRIC = Metric(
-    level="turn",
-    name="tool_call_behavior_failure",
-    kind="llm",
+METRIC = failures(
+    "tool_call_behavior_failure",
+    about=__doc__,
     version="3",
-    threshold=0.5,
     question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
-    evaluate=shows_nothing,
-    about=__doc__,
-    ask=_ask,
-    applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
+    text="""
+Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
+suspicion:
+
+no failure             the calls were appropriate, or none was needed and none was made
+unnecessary tool call  the answer was there already: in the instructions, in the conversation, in a result
+wrong tool             another tool than the one for this task (create_booking where update_booking was needed)
+wrong arguments        the right tool, with arguments that are wrong or incomplete (a search for "")
+ignored tool result    it called a tool, and then ignored or contradicted what came back ("no availability", and it
+                       offers hours)
+missing tool call      it should have called a tool that it had, and did not (it tells the weather without looking)
+
+Whether a call was made again in vain is counted by code, and is no failure here. Without a call only "missing tool
+call" is possible. What a tool answered that was not captured is unknown, and was not ignored. Example: asked for the
+weather, it looks, and tells what came back: no failure.
+""",
+    answer=labels_shape(
+        "ToolBehavior",
+        "Which call is wrong or missing and why, or that none is, in one to three sentences.",
+        ("unnecessary tool call", "wrong tool", "wrong arguments", "ignored tool result", MISSING),
+    ),
+    order=LABELS,
+    check=_check,
     by_code=_by_code,
-    part=PART,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    applies=lambda view: bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None),
 )
