@@ -48,8 +48,7 @@ class Ground:
 
 
 Attack = Callable[[Target, int], Iterable[str]]
-# As open as it may be configured: what is refused by default would prove less.
-OPEN = Ground("open", {"PANDAEVAL_LABELS__OVER_OTLP": "true"})
+OPEN = Ground("open")
 
 
 @dataclass(frozen=True, slots=True)
