@@ -484,29 +484,6 @@ class TestScrape:
             assert {len(each["service"]) for each in made.results()} == {MAX_NAME_CHARS}
             assert len((await client.get("/metrics")).content) < 200_000
 
-    async def test_series_of_a_configuration_from_before_are_scraped_within_the_bounds(
-        self, house: Build, tmp_path: Path
-    ) -> None:
-        async with house(EXPORTERS__OTLP__METRICS__ENABLED="false", EXPORTERS__MAX_SERIES="50") as made:
-            await made.send()
-            await made.stop()
-            with open_database(tmp_path / "data" / "pandaeval.db") as store:
-                for n in range(80):
-                    about = orjson.dumps(
-                        [("pandaeval.service", f"s{n}"), ("gen_ai.agent.name", f"{n}{'a' * (MAX_NAME_CHARS - 2)}")]
-                    )
-                    row = (f"key{n}", "pandaeval.evaluations", about.decode(), 2**62, 1, 1.0, "[1]", "{}", 5.0, 5.0)
-                    store.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-            await made.start()
-            async with http_client(made.health) as client:
-                text = (await client.get("/metrics")).text
-                [family] = [family for family in classic(text) if family.name == "pandaeval_evaluations"]
-                counts = {each.labels["pandaeval_service"]: each.value for each in family.samples}
-                assert counts[OTHER] > 30
-                assert len(text) < 400_000
-            await made.send(seed=2)
-            assert made.gauge("pandaeval.series") < 80
-
     async def test_it_can_be_switched_off(self, house: Build) -> None:
         async with house(EXPORTERS__PROMETHEUS__ENABLED="false") as made, http_client(made.health) as client:
             assert (await client.get("/metrics")).status_code == 404

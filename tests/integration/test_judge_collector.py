@@ -76,10 +76,9 @@ def test_dead_jobs_are_listed_shown_and_retried_beside_the_running_collector(
         ids = [id_ for (id_,) in database.execute("SELECT id FROM jobs")]
     assert all(id_ in listed for id_ in ids)
     assert "judge_failed" in listed
-    shown = _jobs(collector, "show", ids[0][:12])
-    assert f"id          {ids[0]}" in shown
-    assert "state       dead" in shown
-    assert "BadRequestError" in shown
+    [shown] = [json.loads(line) for line in _jobs(collector, "list", ids[0], "--format", "json").splitlines()]
+    assert (shown["id"], shown["state"]) == (ids[0], "dead")
+    assert "BadRequestError" in json.dumps(shown)
 
     server.behave = good
     assert "1 jobs are due again" in _jobs(collector, "retry", ids[0])

@@ -162,8 +162,8 @@ async def test_tokens_of_chat_templates_in_content_are_what_the_parrot_fears(mon
     assert set(lifted(found)) == _SEEING
 
 
-_SEEING = {metric.name for metric in JUDGED if metric.rubrics[-1].sees == "run"}
-"""Metrics whose judge is shown what came of a run; of a plan's quality it is asked without."""
+_SEEING = {metric.name for metric in JUDGED}
+"""Metrics whose judge is shown what came of a run."""
 
 
 def _careless(sections: list[Any], fence: str) -> str:

@@ -45,7 +45,7 @@ AREAS: Mapping[str, Area] = {
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
-            *("show/api/test_rows.py", "show/api/test_failures.py", "show/api/test_lookouts.py"),
+            *("show/api/test_rows.py", "show/api/test_incidents.py", "show/api/test_lookouts.py"),
             *("store/test_finding.py", "store/test_listed.py", "store/test_people.py"),
             *("store/test_standing.py", "store/test_wanted.py", "store/test_ways.py"),
         ),
