@@ -72,6 +72,8 @@ def repair(
     if some are left.
     """
     folder = folder_of(config, store)
+    with opened_folder(folder, read_only=True):  # a folder without a store is not made into one
+        pass
     try:
         locked = Directory(folder)
     except StoreBusyError as error:

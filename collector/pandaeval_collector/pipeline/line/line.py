@@ -169,7 +169,8 @@ class Line:
                 decision.changes.ended.append(end)
                 continue
             decision.changes.ended.append(judgement.end)
-            results.append(result)
+            if all(each.id != result.id for each in results):  # a question may have been put again meanwhile
+                results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
         results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
         self._revisions.add(results, decision)
