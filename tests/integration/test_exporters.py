@@ -23,10 +23,8 @@ from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters._otlp import transport
 from pandaeval_collector.exporters.delivery import outbox as outlet
-from pandaeval_collector.store.series import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.asked import GOOD, said
-from support.database import open_database
 from support.doors import grpc_client, http_client, until
 from support.judge import JudgeServer, Say, rubric_of
 from support.judged_files import MODEL
