@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from json.encoder import encode_basestring_ascii as _text
 from typing import Any, Literal
 
-import orjson
 import zstandard
 
 from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
@@ -34,12 +35,11 @@ _MOST_CHARS = 24_000
 """Characters of JSON per trace. A longer text is reduced to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
-_JSON = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
 """Words of prose without values, whole lines at a time."""
 _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 """How a text ends that breaks off."""
-_LONGEST_JSON = 400_000
+_LONGEST_JSON = 200_000
 
 
 @dataclass(slots=True)
@@ -58,21 +58,27 @@ class Before:
 
 def pack(trace: Trace) -> bytes:
     """Packs what the trace leaves for the grounding of later ones."""
-    kept: dict[tuple[Whose, str], None] = {}
+    kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
     for who, value in [*((who, value) for _, who, value in held(trace)), *told]:
-        raw = as_raw(value) if value else ""
-        if len(raw) > left:
-            raw = _PLAIN_WORDS.sub("", raw)
-        if len(raw) > left:
+        if not value:
+            continue
+        spelled = _text(value) if type(value) is str else _json(value)
+        if len(spelled) > left:
+            value = _PLAIN_WORDS.sub("", "\n".join(leaves(value)))
+            spelled = _json(value)
+        if len(spelled) > left:
             is_cut = True
-        elif raw and (who, raw) not in kept:
-            kept[who, raw] = None
-            left -= len(raw)
+            continue
+        entry = f'["{who}", {spelled}]'
+        if value and entry not in kept:
+            kept[entry] = None
+            left -= len(spelled)
     why = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    return zstandard.compress(as_raw([why, began, instructed(trace), [*kept]]).encode(), 1)
+    head = _json([why, began, instructed(trace)])[:-1]
+    return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
@@ -84,21 +90,11 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
         if not each:
             missing = missing or BEFORE
             continue
-        why, began_before, *more, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
+        why, began_before, *more, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
         missing = missing or why or (BEFORE if began_before and not index else None)
         is_instructed = is_instructed or any(more)
         found.extend((who, value) for who, value in kept)
     return Before(found, missing, responses, first=not packed, instructed=is_instructed)
-
-
-def as_raw(value: Any) -> str:
-    """Returns a text as it is, and JSON of all else."""
-    if isinstance(value, str):
-        return value
-    try:
-        return orjson.dumps(value, str, _JSON).decode()
-    except TypeError:  # a number of more than 64 bits, half a surrogate pair
-        return _json(value)
 
 
 def held(trace: Trace) -> Iterator[tuple[int, Whose, Any]]:
@@ -234,13 +230,45 @@ def shows_results(trace: Trace) -> bool:
     return any(message.role == "tool" for message in messages[:last])
 
 
+def leaves(value: Any, depth: int = 40) -> Iterator[str]:
+    """Yields the keys and values of JSON, also of JSON in texts, as texts."""
+    if depth == 0 or value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        inner = parsed(value)
+        if inner is None:
+            yield value.replace("\\n", "\n") if "\\n" in value else value
+        else:
+            yield from leaves(inner, depth - 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from leaves(item, depth - 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item, depth - 1)
+    else:
+        yield str(value)
+
+
 def parsed(text: str) -> Any:
     """Parses a text that is a JSON object or list; else returns ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
         return None
     try:
-        found = orjson.loads(stripped)
-    except ValueError:
+        found = json.loads(stripped)
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list | str) and found != text else None
+
+
+class _Zstd(threading.local):
+    """A compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor(level=1).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
+_own = _Zstd()

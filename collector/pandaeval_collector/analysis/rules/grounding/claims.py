@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import as_raw
+from pandaeval_collector.analysis.rules.grounding.before import leaves
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
 from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
@@ -53,6 +53,7 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
+_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
 _TERMS = (
     r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold)s?\b"
@@ -81,7 +82,8 @@ however it is stated (was charged, I have issued)."""
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
     agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
-    ``call``: the one whose argument it is."""
+    ``reports``: the sentence reports something. ``accepted``: a tool took the identifier and repeats it in its result,
+    so it exists and somebody told the agent."""
 
     value: Value
     at: int
@@ -90,7 +92,8 @@ class Claim:
     sentence: str
     begin: int = 0
     key: str = ""
-    call: ToolCall | None = None
+    reports: bool = True
+    accepted: bool = False
 
     @property
     def around(self) -> str:
@@ -105,25 +108,14 @@ class Claim:
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
-    def reports(self) -> bool:
-        """Whether the sentence reports something: it is no proposal, and holds for more than about or in general."""
-        if self.key:
-            return True
-        if _ABOUT.search(self.before[-16:]) is not None or _GENERAL.search(self.sentence) is not None:
-            return False
-        return self.value.kind == "identifier" or _PROPOSED.search(self.before) is None
-
-    @property
-    def accepted(self) -> bool:
-        """Whether a tool took the identifier and repeats it in its result: it exists, and somebody told the agent."""
-        if self.call is None or not self.call.has_result or failed(self.call):
-            return False
-        return str(self.value.keys[0]) in squeezed(fold(as_raw(self.call.result)))
-
-    @property
     def of_case(self) -> bool:
         """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
+        return self.value.kind == "amount" and self.reads(_PRICE)
 
     @property
     def of_the_rules(self) -> bool:
@@ -170,6 +162,12 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         if not _is_no_claim(claim):
+            before = claim.before
+            claim.reports = (
+                _ABOUT.search(before[-16:]) is None
+                and _GENERAL.search(claim.sentence) is None
+                and (value.kind == "identifier" or _PROPOSED.search(before) is None)
+            )
             yield claim
 
 
@@ -177,8 +175,6 @@ def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
-    if value.kind == "number" and text[value.end : value.end + 1] in (".", ")") and value.text.isdigit():
-        return not text[line : value.start].strip(" \t#>*-")  # the number of a list's item
     if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
         return True
     if _EXAMPLE.search(text[max(line, value.start - 24) : value.start]) is not None:
@@ -227,7 +223,9 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, call)
+                    results = leaves(call.result) if call.has_result and not failed(call) else ()
+                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

@@ -8,21 +8,20 @@ agent said itself earlier is kept apart: it counts only as far as it was grounde
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, chain, groupby
-from operator import itemgetter
-from typing import Any, Literal
+from itertools import groupby
+from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.before import Whose, as_raw, held, parsed, shown
-from pandaeval_collector.analysis.rules.grounding.values import Value, currency, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.before import Whose, held, parsed, shown
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
 from pandaeval_otel.model import Trace
 
 SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 _DEPTH, _NESTED = 40, 3
-_MOST_GROUPS, _MOST_OBJECTS = 2_000, 200
+_MOST_GROUPS = 2_000
 _LARGEST_GROUP = 24
 """Among more numbers than this any sum can be found by chance."""
 _MOST_KEPT = 150_000
@@ -41,6 +40,8 @@ _COUNTS = re.compile(
     r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
 )
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
+_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|day|hour|minute|min|second)s?$")
+_MONEY_KEYS = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
 _SIZES = (
     {"ms": 1 / 60_000, "second": 1 / 60, "sec": 1 / 60, "s": 1 / 60, "minute": 1.0, "min": 1.0, "hour": 60.0,
      "day": 1440.0, "week": 10_080.0, "month": 43_800.0, "year": 525_600.0},
@@ -57,8 +58,19 @@ _COUNT = "count"
 """The unit of how many members a list or object has."""
 _SMALL = 31
 _WORDS = re.compile(r"[^\W\d_]+")
-_NUMBERS = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-NUMBER_OF = {word: float(number) for number, word in enumerate(_NUMBERS.split(), 2)}
+NUMBER_OF = {
+    word: float(number)
+    for words in (
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+        "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze",
+        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
+        "два три четыре пять шесть семь восемь девять десять",
+    )
+    for number, word in enumerate(words.split(), 2)
+}
 """How small numbers are spelled out."""
 
 
@@ -73,40 +85,24 @@ class Group:
 
 class Content:
     """What one text or JSON value holds. ``keys``: identifiers, addresses, and the digits that identifiers end with;
-    ``forms``: which kinds of values it has; ``numbers``: of every kind, each with a unit, ``""`` if none is named;
-    ``steps``: about how many calculations its ``groups`` ask for; ``spans``: times of which two belong together."""
+    ``forms``: which kinds of values it has; ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``steps``: about how many calculations its ``groups`` ask for;
+    ``objects``: the fields of JSON objects by their path of keys, and the texts among them, which may be names."""
 
     def __init__(self, value: Any) -> None:
         self.keys: set[str] = set()
         self.forms: set[str] = set()
-        self.numbers: set[tuple[float, str]] = set()
+        self.units: dict[float, set[str]] = {}
         self.days: set[float] = set()
         self.times: set[float] = set()
         self.durations: set[float] = set()
         self.groups: list[Group] = []
-        self.spans: list[tuple[Value, Value]] = []
-        self._objects: list[tuple[int, dict[Any, Any], list[tuple[str, Value]]]] = []
+        self.objects: list[tuple[dict[str, Value], set[str]]] = []
         self._texts: list[str] = []
         self._any(value, "", _DEPTH)
         self.text = "\n".join(self._texts)
+        self.numbers = sorted(self.units)
         self.steps = 1 + sum(len(group.worth) for group in self.groups)
-
-    @cached_property
-    def things(self) -> set[float | str]:
-        """What its identifiers, addresses and days say."""
-        return {*self.keys, *(f"day {day % 10000}" for day in self.days)}
-
-    @cached_property
-    def owners(self) -> dict[float | str, list[tuple[int, str, set[str]]]]:
-        """By what a value says, the objects that have it, each by number, the path of keys there, and the texts of the
-        object, which may be names."""
-        owners: dict[float | str, list[tuple[int, str, set[str]]]] = {}
-        for number, (begin, value, own) in enumerate(self._objects):
-            texts = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60]
-            names = {fold(text).casefold() for text in texts}
-            for path, each in dict(own).items():
-                owners.setdefault(each.thing, []).append((number, path[begin:], names))
-        return owners
 
     @cached_property
     def squeezed(self) -> str:
@@ -116,10 +112,10 @@ class Content:
     @property
     def size(self) -> int:
         """About how many values it holds."""
-        return 8 + len(self.keys) + len(self.numbers) + 2 * len(self.groups) + len(self.text) // 100
+        return 8 + len(self.keys) + len(self.units) + 2 * len(self.groups) + len(self.text) // 100
 
     def _number(self, number: float, unit: str = "") -> None:
-        self.numbers.add((number, unit))
+        self.units.setdefault(number, set()).add(unit)
 
     def _take(self, value: Value) -> None:
         self.forms.add(form(value))
@@ -178,15 +174,17 @@ class Content:
         return [(key, value) for value in values] if len(text) <= 40 else []
 
     def _of_json(self, text: str, key: str) -> list[tuple[str, Value]]:
-        """Reads a number, whose key may tell that it is an amount."""
+        """Reads a number, whose key may tell its unit or that it is an amount."""
         self._texts.append(text)
         number, digits = float(text), text.lstrip("-")
-        if _WORTH.search(key.lower()):
-            value = Value("amount", text, 0, (abs(number),), 1.0, currency(key.replace("_", " ")))
+        match = _OF_KEY.search(key.rpartition(".")[2].lower())
+        unit = match[1] if match is not None else ""
+        if unit in _MONEY_KEYS or _WORTH.search(key.lower()):
+            value = Value("amount", text, 0, (abs(number),), 1.0, _MONEY_KEYS.get(unit, ""))
         elif len(digits) >= 6 and digits.isdigit():
-            value = Value("identifier", text, 0, (digits, abs(number)))
+            value = Value("identifier", text, 0, (digits, abs(number)), 1.0, unit)
         else:
-            value = Value("number", text, 0, (abs(number),))
+            value = Value("number", text, 0, (abs(number),), 1.0, unit)
         self._take(value)
         return [(key, value)]
 
@@ -196,8 +194,10 @@ class Content:
         for name, item in value.items():
             self._text(str(name), "")
             own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
-        if len(self._objects) < _MOST_OBJECTS:
-            self._objects.append((len(key) + 1 if key else 0, value, own[: 2 * _LARGEST_GROUP]))
+        if len(self.objects) < _MOST_GROUPS:
+            begin = len(key) + 1 if key else 0
+            names = {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
+            self.objects.append(({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]}, names))
         self._group(own)
         return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
 
@@ -216,13 +216,9 @@ class Content:
         return [*totals[:_LARGEST_GROUP], (f"{key} count", Value("number", "", 0, (float(len(value)),)))]
 
     def _group(self, members: Iterable[tuple[str, Value]]) -> None:
-        """Notes which numbers, and which two times, belong together."""
+        """Notes which numbers belong together."""
         worth: set[float] = set()
         counts: set[float] = set()
-        members = list(members)
-        times = [value for _, value in members if value.kind == "time"]
-        if len(times) == 2:
-            self.spans.append((times[0], times[1]))
         for key, value in members:
             if value.kind not in ("amount", "number", "percentage", "duration") or not value.number:
                 continue
@@ -260,11 +256,11 @@ class _Kept:
         self._old: dict[str, Content] = {}
         self._values = 0
 
-    def read(self, raw: str) -> Content:
-        """Returns what a text holds, which may be JSON; one that was read lately is not read again."""
+    def read(self, raw: str, value: Any) -> Content:
+        """Returns what a text or JSON value holds, ``raw`` as text; one that was read lately is not read again."""
         content = self._new.get(raw)
         if content is None:
-            content = self._old.get(raw) or Content(raw)
+            content = self._old.get(raw) or Content(value)
             if self._values > _MOST_KEPT // 2:
                 self._old, self._new, self._values = self._new, {}, 0
             self._new[raw] = content
@@ -277,47 +273,47 @@ _kept = _Kept()
 
 @dataclass
 class Source:
-    """A text that the agent had from ``at`` on (:func:`moment`), which may be JSON. It is read when a value is looked
-    for that does not stand in it to the letter."""
+    """A text or JSON value that the agent had from ``at`` on (:func:`moment`), as ``raw`` text. It is read when a value
+    is looked for that does not stand in it to the letter."""
 
     who: Whose
     at: int
     raw: str
+    value: Any
 
     @cached_property
     def content(self) -> Content:
         """What it holds."""
-        return _kept.read(self.raw)
+        return _kept.read(self.raw, self.value)
 
 
-Which = Literal["keys", "numbers", "days", "times", "durations"]
-
-
+@dataclass(slots=True)
 class Known:
     """All that the agent had. ``own``: what it said itself in earlier answers. ``cut``: not all was read."""
 
-    def __init__(self, dated: Iterable[tuple[int, Whose, Any]]) -> None:
-        """``dated``: in order of time."""
-        self.sources: list[Source] = []
-        self.own: dict[str, int] = {}
-        seen: set[tuple[Whose, str]] = set()
-        chars = 0
-        for at, who, value in dated:
-            raw = as_raw(value) if value else ""
-            if not raw or (who, raw) in seen:
-                continue
-            seen.add((who, raw))
-            if who == "told":
-                self.own[raw] = at
-                continue
-            chars += len(raw)
-            if chars <= MOST_CHARS:
-                self.sources.append(Source(who, at, raw))
-        self.cut = chars > MOST_CHARS
-        self._since: dict[str, dict[Any, int]] = {}
-        self._numbers: list[tuple[float, str]] = []
-        self._text = "\n".join([source.raw for source in self.sources])
-        self._ends = [*accumulate(len(source.raw) + 1 for source in self.sources)]
+    sources: list[Source] = field(default_factory=list)
+    own: dict[str, int] = field(default_factory=dict)
+    cut: bool = False
+    _seen: set[tuple[Whose, str]] = field(default_factory=set)
+    _chars: int = 0
+
+    def add(self, who: Whose, at: int, value: Any) -> None:
+        """Adds a text or JSON value, unless it is there already. Called in order of time."""
+        if value is None or value == "" or value == []:
+            return
+        if who == "told":
+            if isinstance(value, str):
+                self.own.setdefault(value, at)
+            return
+        raw = value if isinstance(value, str) else repr(value)
+        if (who, raw) in self._seen:
+            return
+        self._seen.add((who, raw))
+        self._chars += len(raw)
+        if self._chars > MOST_CHARS:
+            self.cut = True
+        else:
+            self.sources.append(Source(who, at, raw, value))
 
     def verbatim(self, value: Value, at: int) -> bool:
         """Returns whether a value stands in the evidence to the letter, and not within a longer one: most do, and to
@@ -333,61 +329,42 @@ class Known:
             wanted = [match[0], *([plain] if plain != match[0] and len(plain) > 2 else [])]
         elif len(value.text) < _LEAST_LETTERS:
             return False
-        places = [place for text in wanted if (place := stands_at(text, self._text)) >= 0]
-        return any(self.sources[bisect_right(self._ends, place)].at <= at for place in places)
+        return any(source.at <= at and _stands(text, source.raw) for source in self.sources for text in wanted)
 
-    def by(self, at: int, *whose: Whose) -> Iterator[Content]:
-        """Yields what the agent had by a time, if given only of some, the newest first."""
-        return (
-            source.content
-            for source in reversed(self.sources)
-            if source.at <= at and (not whose or source.who in whose)
-        )
-
-    def since(self, what: Which) -> dict[Any, int]:
-        """Returns all values of a sort, each with the time from which on the agent had it."""
-        known = self._since.get(what)
-        if known is None:
-            known = self._since[what] = {}
-            for source in reversed(self.sources):
-                known.update(dict.fromkeys(getattr(source.content, what), source.at))
-        return known
-
-    def had(self, what: Which, at: int) -> set[float]:
-        """Returns the days, times or durations that the agent had by a time."""
-        return {value for value, since in self.since(what).items() if since <= at}
+    def by(self, at: int) -> Iterator[Content]:
+        """Yields what the agent had by a time, the newest first: what is found there saves reading the rest."""
+        return (source.content for source in reversed(self.sources) if source.at <= at)
 
     def near(self, number: float, tolerance: float, at: int, unit: str = "", money: bool = False) -> bool:
         """Returns whether a number within ``tolerance`` was there, in the same unit or one that is not named; for
         ``money``, in no unit of anything else."""
-        since = self.since("numbers")
-        numbers = self._numbers = self._numbers or sorted(since)
-        place = bisect_left(numbers, (number - tolerance, ""))
-        while place < len(numbers) and numbers[place][0] <= number + tolerance:
-            if since[numbers[place]] <= at and _fits(unit, numbers[place][1], money):
-                return True
-            place += 1
+        for content in self.by(at):
+            numbers = content.numbers
+            place = bisect_left(numbers, number - tolerance)
+            while place < len(numbers) and numbers[place] <= number + tolerance:
+                if any(_fits(unit, each, money) for each in content.units[numbers[place]]):
+                    return True
+                place += 1
         return False
 
     def has_key(self, key: str, at: int) -> bool:
         """Returns whether an identifier or address was there, in any spelling."""
-        if self.since("keys").get(key, at + 1) <= at:
+        if any(key in content.keys for content in self.by(at)):
             return True
         if len(key) < 5 or (key.isdigit() and len(key) < 9):
             return False
         return any(key in content.squeezed for content in self.by(at))
 
 
-def stands_at(wanted: str, text: str) -> int:
-    """Returns where a value first stands in a text and is no part of a longer one; -1: nowhere."""
+def _stands(wanted: str, text: str) -> bool:
     place = text.find(wanted)
     while place >= 0:
         end = place + len(wanted)
         if _WITHIN.search(f"{text[max(0, place - 2) : place]}\0{text[end : end + 2]}") is None:
-            return place
+            return True
         apart = _APART.search(text, place)  # else a value is looked for at every digit of a long number
         place = -1 if apart is None else text.find(wanted, apart.end())
-    return -1
+    return False
 
 
 def _fits(unit: str, other: str, money: bool) -> bool:
@@ -407,6 +384,11 @@ def moment(at_ns: int, who: Whose = "result") -> int:
 
 def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
     """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
-    dated = [(moment(at, who), who, value) for at, who, value in chain(held(trace), shown(trace))]
-    dated.sort(key=itemgetter(0))
-    return Known(chain(((0, who, value) for who, value in earlier), dated))
+    dated = [*held(trace), *shown(trace)]
+    dated.sort(key=lambda each: moment(each[0], each[1]))
+    found = Known()
+    for who, value in earlier:
+        found.add(who, 0, value)
+    for at, who, value in dated:
+        found.add(who, moment(at, who), value)
+    return found

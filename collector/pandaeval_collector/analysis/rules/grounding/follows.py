@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
 from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, SIZES_WITH, Content, Group, Known, is_small
@@ -24,7 +24,7 @@ SPAN_OF_TIME = re.compile(
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
-"""Amounts of an answer that are compared with others, and of which any two may be added."""
+"""Amounts of an answer of which those in a row, and any two, may be added."""
 _TIMES = frozenset(map(float, range(2, 10)))
 """Counts that an answer need not write down: 2 × $174."""
 _MOST_TIMES = 400
@@ -73,7 +73,7 @@ class Follows:
                 return self._timed(claim)
             case "duration":
                 length = value.number
-                if length in self._had.had("durations", at) | self._had.had("times", at):
+                if any(length in content.durations or length in content.times for content in self._had.by(at)):
                     return True  # 9 h may be a time, too
                 return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
         return self._rounded(value, at) or (value.kind == "number" and self._by_the_way(claim))
@@ -100,6 +100,8 @@ class Follows:
                 return True
             if value.kind != "amount":
                 continue
+            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)):
+                return True
             counts = self._counts | self._numbers(claim.sentence)
             wholes = [number / count for count in counts if count > 1 and is_small(count)]
             wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
@@ -118,7 +120,7 @@ class Follows:
     @cached_property
     def _counts(self) -> set[float]:
         """The numbers that users said, also in words."""
-        return {number for content in self._of_users() for number, _ in content.numbers}
+        return {number for content in self._of_users() for number in content.units}
 
     def _of_users(self) -> list[Content]:
         return [source.content for source in self._had.sources if source.who == "user"]
@@ -131,7 +133,7 @@ class Follows:
             yield from content.groups
 
     def _rounded(self, value: Value, at: int) -> bool:
-        """Returns whether a known number rounds, or is cut, to this one, as it is or in another unit."""
+        """Returns whether a known number rounds, or is cut, to this one, as it is, in cents or in another unit."""
         money = value.kind == "amount"
         for number in value.keys:
             if not isinstance(number, float):
@@ -140,6 +142,8 @@ class Follows:
             if self._had.near(number, half + _CLOSE, at, value.unit, money):
                 return True
             if self._had.near(number + half, max(half - _CLOSE, 0.0), at, value.unit, money):
+                return True
+            if money and number != int(number) and self._had.near(number * 100, half * 100, at, value.unit, money):
                 return True
             for unit, size in (sizes := SIZES_WITH.get(value.unit, {})).items():
                 factor = sizes[value.unit] / size
@@ -155,19 +159,22 @@ class Follows:
             return True
         if value.number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
             return False
-        return value.number * 60 % _DAY in self._had.had("times", at)
+        return any(value.number * 60 % _DAY in content.times for content in self._had.by(at))
 
     def _dated(self, claim: Claim) -> bool:
         """Returns whether a day is known, with or without its year, or by its number in a known month; or lies as many
         days as the user said from a known one, between two that the user named, about the run, or is the next day of
         its name (Sunday) after a known one."""
         wanted = {day for day in claim.value.keys if isinstance(day, float)}
-        days, numbers = self._had.had("days", claim.at), self._had.since("numbers")
+        if any(wanted & content.days for content in self._had.by(claim.at)):
+            return True
+        had = list(self._had.by(claim.at))
+        days = set().union(*(content.days for content in had))
         of_any_year, months = {day % 10000 for day in days}, {day % 10000 // 100 for day in days}
         for day in wanted:
-            if day in days or day % 10000 in days or (day < 10000 and day in of_any_year):
+            if day % 10000 in days or (day < 10000 and day in of_any_year):
                 return True
-            if day % 10000 // 100 in months and numbers.get((day % 100, ORDINAL), claim.at + 1) <= claim.at:
+            if day % 10000 // 100 in months and any(ORDINAL in content.units.get(day % 100, ()) for content in had):
                 return True
         today = self._today.toordinal()
         years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
@@ -192,20 +199,28 @@ class Follows:
         """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or may be one in
         another time zone, where some zone is named."""
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
-        if wanted & self._had.had("times", claim.at):
+        if any(wanted & content.times for content in self._had.by(claim.at)):
             return True
-        if any(self._had.near(each // 60 * 100 + each % 60, 0.0, claim.at) for each in wanted if each >= 60):
+        had = list(self._had.by(claim.at))
+        if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
             return True
-        lengths = self._had.had("durations", claim.at)
+        lengths = set().union(*(content.durations for content in had))
         if _ZONE.search(claim.sentence) is not None:
             lengths |= _ZONES_APART
         return _apart(wanted, self._times(claim.at), lengths)
 
     def _times(self, at: int) -> set[float]:
         """Returns the known times, unless there are too many to compare."""
-        times = self._had.had("times", at)
+        times = set().union(*(content.times for content in self._had.by(at)))
         self._left -= len(times)
         return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
+
+
+def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
+    """Yields the sums of two and more numbers in a row, also where each stands in a line with up to three others."""
+    for step in range(1, 5):
+        for first in range(len(numbers)):
+            yield from islice(accumulate(numbers[first::step]), 1, None)
 
 
 def _apart(times: set[float], others: set[float], lengths: set[float]) -> bool:
@@ -236,6 +251,12 @@ def _by_one_step(
         if kind == "percentage" and any(
             _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
+        ):
+            return True
+        if (
+            kind == "amount"
+            and len(worth) <= 8
+            and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
         ):
             return True
     for count in counts:

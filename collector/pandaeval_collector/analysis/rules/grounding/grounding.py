@@ -37,9 +37,9 @@ from pandaeval_otel.model import Kind, Trace
 STRICT = frozenset({"identifier", "amount", "date"})
 """Kinds of which a single made-up value in a sentence that reports fails a run."""
 _Sign = tuple[str, float | str]
-_ROUNDS = 2
+_ROUNDS = 3
 _MOST_OWN = 40
-_MOST_FIELDS = 60
+_MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
 _FROM = re.compile(r"(?:from|von|de|da) \d")
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -207,24 +207,26 @@ def _sort_out(
     follows: Follows,
     found: Grounding,
 ) -> None:
-    """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before; made
-    up is what claims to be of this case, or where the agent had values of this kind, identifiers of this form: then it
-    reports one of them."""
+    """Tells which claims are open, which are made up and which are only suspect. Open is what was ``said`` before, and
+    a small multiple of an open price; made up is what claims to be of this case, or where the agent had values of this
+    kind, identifiers of this form: then it reports one of them."""
     missing = found.hidden
     unsure = earlier is None and not shows_history(trace)
     untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
+    multiples: set[float] = set()
     for claim in left:
         value = claim.value
         if missing is not None or (unsure and claim.accepted) or value.sign in said:
             found.hidden = missing or BEFORE
             found.open.append(claim)
-        elif untold and claim.of_the_rules:
+        elif untold and (claim.of_the_rules or (value.kind == "amount" and round(value.number, 2) in multiples)):
             found.hidden = found.hidden or "the agent's instructions were not captured"
+            multiples.update(round(value.number * times, 2) for times in range(1, 10))
             found.open.append(claim)
         else:
             whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
             alike = (source for source in had.sources if source.who in whose and form(value) in source.content.forms)
-            fails = value.kind in STRICT and claim.reports and (claim.of_case or any(alike))
+            fails = value.kind in STRICT and claim.reports and (claim.of_case or claim.is_priced or any(alike))
             fails = fails and not (value.kind == "amount" and follows.by_the_answer(claim))
             found.check(claim, Loose(claim, fails=fails))
 
@@ -258,7 +260,7 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             if counted and int(match[1]) not in {*numbers, sum(numbers)}:
                 others.append((Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]))
         for value, reason in others:
-            claim = Claim(value, at, span_id, text, text)
+            claim = Claim(value, at, span_id, text, text, 0)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
 
@@ -266,11 +268,26 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
 def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
     """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
     the answer names what was used, too: it may well explain why."""
-    alike = {other.thing: reason for other, reason in used if form(other) == form(value)}
-    if not alike or value.thing in alike or any(claim.value.thing in alike for claim in stated):
+    same = [(other, reason) for other, reason in used if other.kind == value.kind]
+    alike = [(other, reason) for other, reason in same if value.kind == "date" or _masked(other) == _masked(value)]
+    mine = _things(value)
+    if not alike or any(mine & _things(other) for other, _ in same):
         return None
-    whose = {source.who for source in had.sources if value.thing in source.content.things}
-    return next(iter(alike.values())) if "user" in whose and "result" not in whose else None
+    answered = {thing for claim in stated for thing in _things(claim.value)}
+    if any(answered & _things(other) for other, _ in alike):
+        return None
+    contents = [(source.who, source.content) for source in had.sources]
+    whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
+    return alike[0][1] if "user" in whose and "result" not in whose else None
+
+
+def _masked(value: Value) -> str:
+    return re.sub(r"\d", "9", str(value.keys[0]))
+
+
+def _things(value: Value) -> set[float | str]:
+    """Returns what a value may stand for; of days without the year."""
+    return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
 
 
 def _stem(word: str) -> str:
@@ -283,10 +300,15 @@ def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
         if match[1] is None:
             continue
         opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
-        spans = (span for content in had.by(at, "result") for span in content.spans)
-        other = next((last for first, last in spans if first.keys[0] in opens and last.keys[0] not in closes), None)
-        if other is not None and not closes & had.had("times", at):
-            yield Value("time", match[3], match.start(3), tuple(closes)), f"results have {other.text} there"
+        for source in had.sources:
+            for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
+                times = [value for value in fields.values() if value.kind == "time"]
+                if len(times) != 2 or times[0].keys[0] not in opens or times[1].keys[0] in closes:
+                    continue
+                if not any(closes & content.times for content in had.by(at)):
+                    reason = f"results have {times[1].text} there"
+                    yield Value("time", match[3], match.start(3), tuple(closes)), reason
+                    return
 
 
 def _minutes(hour: str) -> float:
@@ -298,20 +320,26 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
     places: dict[float | str, list[tuple[Claim, set[str]]]] = {}
+    written: dict[str, set[str]] = {}
     for claim in stated:
-        label = _words(_AFTER_VALUE.split(claim.before)[-1])
-        places.setdefault(claim.value.thing, []).append((claim, label))
-    places = {thing: of for thing, of in places.items() if all(label for _, label in of)}
-    signs = [_sign(of[0][0].value) for of in places.values()]
+        value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
+        places.setdefault(_thing(value), []).append((claim, label))
+        if label:
+            sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
+            written.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
-    for source in had.sources if len(places) > 1 else ():
-        if source.who != "result" or source.at > at or sum(sign in source.raw for sign in signs) < 2:
+    for source in had.sources if any(len(signs) > 1 for signs in written.values()) else ():
+        if source.who != "result" or source.at > at:
             continue
-        owned = [
-            (row, key, thing, _words(" ".join((key, *(name for name in names if squeezed(name) != thing)))))
-            for thing in places
-            for row, key, names in source.content.owners.get(thing, ())
-        ]
+        if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):
+            continue
+        owned: list[tuple[int, str, float | str, set[str]]] = []
+        for row, (fields, names) in enumerate(source.content.objects[:_MOST_OBJECTS]):
+            for key, value in fields.items():
+                thing = _thing(value)
+                if thing in places:
+                    others = {name for name in names if squeezed(name) != thing}
+                    owned.append((row, key, thing, _words(" ".join((key, *others)))))
         for (row, key, one, mine), (other_row, other_key, other, its) in combinations(owned[:_MOST_FIELDS], 2):
             if (row == other_row) == (key == other_key) or one == other or type(one) is not type(other):
                 continue
@@ -324,11 +352,8 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
                 yield places[one][0][0], f"results have {places[other][0][0].value.text} there ({other_key})"
 
 
-def _sign(value: Value) -> str:
-    """Returns a part of a value that stands in all of its spellings but few."""
-    if value.kind in ("date", "time"):
-        return value.text[:4]
-    return str(int(value.number)) if value.number else value.text
+def _thing(value: Value) -> float | str:
+    return f"day {value.number % 10000}" if value.kind == "date" else value.keys[0]
 
 
 def _words(text: str) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -46,11 +46,6 @@ class Value:
         return self.kind, self.keys[0]
 
     @property
-    def thing(self) -> float | str:
-        """What it says, of a day without the year."""
-        return f"day {self.number % 10000}" if self.kind == "date" else self.keys[0]
-
-    @property
     def number(self) -> float:
         """The likeliest reading as a number; 0 for an identifier or address."""
         return self.keys[0] if self.keys and isinstance(self.keys[0], float) else 0.0
@@ -84,15 +79,6 @@ def squeezed(text: str) -> str:
 
 
 # Dates and times as people and programs write them.
-def _any_of(words: Iterable[str]) -> str:
-    """Returns a pattern of any of these words, the longest first. Words of a first letter are tried together, which
-    takes a tenth of the time: most texts have none of them."""
-    of_letter: dict[str, list[str]] = {}
-    for word in sorted(words, key=len, reverse=True):
-        of_letter.setdefault(word[0], []).append(word[1:])
-    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in of_letter.items())
-
-
 _MONTHS = (
     "january jan januar janvier enero janeiro gennaio январь января januari",
     "february feb februar février febrero fevereiro febbraio февраль февраля februari",
@@ -108,7 +94,7 @@ _MONTHS = (
     "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
 )
 _MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
-_MONTH = _any_of(_MONTH_OF)
+_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _MONTH_NAME = re.compile(rf"({_MONTH})\b", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]+")
 _AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
@@ -202,7 +188,7 @@ _SCALES = {
     }.items()
     for word in words.split()
 }  # fmt: skip
-_LONG_SCALES = _any_of(word for word in _SCALES if len(word) > 3)
+_LONG_SCALES = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
@@ -211,10 +197,9 @@ _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
 _SIGNS = "$€£¥₹₩₽₺₫฿₴₪"
-_NAMES = (
-    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
+_CODES = (
+    "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
 )
-_CODES = _any_of(_NAMES.split())
 _SIGN = rf"(?:R\$|US\$|[{_SIGNS}])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
@@ -306,10 +291,11 @@ _IDIOM = lazily(
 odds; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
+_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
-_WORDS_BEFORE = frozenset([*_MONTH_OF, *_NAMES.casefold().split()])
+_WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
@@ -332,12 +318,14 @@ def _scan(text: str) -> Sequence[Value]:
     done, digit = 0, _FIRST_DIGIT.search(text)
     while digit is not None:
         at = digit.start()
-        match = _match(text, done, at)
-        value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
-        if value is not None:
-            found.append(value)
-        run = match or _DIGITS.match(text, at)
-        done = max(run.end(), at + 1) if run is not None else at + 1
+        done = _end_of_mark(text, done, at)
+        if done <= at:
+            match = _match(text, done, at)
+            value = _read(match.lastgroup or "", match[0], match.start()) if match is not None else None
+            if value is not None:
+                found.append(value)
+            run = match or _DIGITS.match(text, at)
+            done = max(run.end(), at + 1) if run is not None else at + 1
         digit = _FIRST_DIGIT.search(text, done)
     return sorted(found, key=lambda value: value.start)
 
@@ -345,6 +333,14 @@ def _scan(text: str) -> Sequence[Value]:
 _SHORT = 1_000
 """Most characters of a text whose reading is kept."""
 _short = lru_cache(maxsize=1024)(_scan)
+
+
+def _end_of_mark(text: str, done: int, at: int) -> int:
+    """Returns where the number of a list's item ends, which is no value; ``done`` for another number."""
+    mark = _LIST_MARK.match(text, at)
+    if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
+        return done
+    return done if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
