@@ -138,6 +138,8 @@ def test_values_in_any_spelling_or_derived(right: str, wrong: str, worst: str) -
 
 
 PRICES = [{"id": "A", "fare": 355, "tax": 31}, {"id": "B", "fare": 474, "tax": 40}]
+UPGRADES = [{"from": 317, "to": 800}, {"from": 212, "to": 900}, {"from": 336, "to": 500}]
+SAVINGS = "- A saves $483\n- B saves $688\n- C saves $164\n\nTotal savings: "
 CABINS = {"flight": "HAT-072", "prices": {"economy": 131, "business": 188}, "seats": {"economy": 4}}
 BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price": 299}
 
@@ -158,6 +160,8 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
             "$483 + $688 = $1,171. $1,171 - $164 = $1,007.",
             "grounded",
         ),
+        (UPGRADES, "?", f"{SAVINGS}$1,335", "grounded"),
+        (UPGRADES, "?", f"{SAVINGS}$1,345", "fails"),
         ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
         (PRICES, "?", "Both fares are $829.", "grounded"),
         (PRICES, "?", "A with its tax is $386.", "grounded"),
