@@ -19,7 +19,7 @@ from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
@@ -97,7 +97,7 @@ class JudgedDrill:
     def _score(
         self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
     ) -> Iterator[Result]:
-        config = unchecked(self._judge, self._left)
+        config = capped(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
             yield from replay(files, self._scorer, judge, where=where)
             self._left -= judge.cost_usd
