@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from deploy.grafana.frame import choice, folded, frame
+from deploy.grafana.frame import choice, frame
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, heat, listing, number
 from deploy.grafana.words import EVALUATIONS, FAILED, JUDGED, NAME, OUTCOME, WHY, in_range, per_bar, per_second
 
@@ -12,8 +12,6 @@ _MODEL = "gen_ai_request_model"
 _CHOSEN = '{gen_ai_request_model=~"$model", gen_ai_evaluation_name=~"$metric"}'
 _COST, _TOKENS = f"pandaeval_judge_cost_total{_CHOSEN}", f"pandaeval_judge_tokens_total{_CHOSEN}"
 _TOOK = f"pandaeval_judge_duration_seconds_bucket{_CHOSEN}"
-_COMPARED = "min by (pandaeval_check, pandaeval_metric, pandaeval_model)"
-_LEGEND = "{{pandaeval_check}} {{pandaeval_metric}} {{pandaeval_model}}"
 _ANSWERS, _JOBS = "pandaeval_judge_answers_total", "pandaeval_jobs_total"
 _RESULTS = f'{EVALUATIONS}{{gen_ai_evaluation_name=~"{JUDGED}", pandaeval_level="trace"}}'
 
@@ -32,12 +30,6 @@ def build() -> dashboard.Dashboard:
             ("Cost", (_cost(), _tokens(), _by_metric())),
             ("Speed", (_latency(), _queue())),
             ("Outcome", (_outcomes(), _jobs(), _remembered(), _sampled())),
-        ],
-        [
-            folded(
-                "Can it be trusted? (votes, retest, second judge, labels: what is configured)",
-                (_agreement(), _discrimination(), _kappa(), _difference(), _retests()),
-            )
         ],
     )
 
@@ -154,68 +146,4 @@ def _sampled() -> Panel:
          "over budget": f"({over} or 0 * {whole}) / ({whole} > 0)"},
         "percentunit",
         top=1,
-    )  # fmt: skip
-
-
-def _agreement() -> Panel:
-    compared = f"{_COMPARED} (pandaeval_judge_{{}})"
-    return graph(
-        "Agreement, and verdicts that flipped",
-        "retest: of a verdict with a second one on the same question (judge.retest). second: with another judge's "
-        "(judge.second). Flips: share of pairs on two sides of the threshold. A judge that says one thing of all "
-        "agrees with itself.",
-        {f"{_LEGEND} agrees": compared.format("agreement"), f"{_LEGEND} flips": compared.format("flips")},
-        "percentunit",
-        width=8,
-        top=1,
-    )
-
-
-def _discrimination() -> Panel:
-    return graph(
-        "Does it tell runs apart?",
-        "Standard deviation of verdicts on different runs, and of those on one and the same, which is chance. "
-        "Discrimination: the share of the variance that is of the runs; near 0 the judge says much the same of all.",
-        {"{{pandaeval_of}} {{pandaeval_metric}} {{pandaeval_model}}": "min by (pandaeval_of, pandaeval_metric, "
-         'pandaeval_model) (pandaeval_judge_spread{pandaeval_check="retest"})',
-         "discrimination {{pandaeval_metric}} {{pandaeval_model}}": "min by (pandaeval_metric, pandaeval_model) "
-         '(pandaeval_judge_discrimination{pandaeval_check="retest"})'},
-        width=8,
-        top=1,
-    )  # fmt: skip
-
-
-def _kappa() -> Panel:
-    by = "pandaeval_bound, pandaeval_metric, pandaeval_model"
-    return graph(
-        "Kappa at the threshold",
-        "Agreement on pass or fail beyond chance, with its 95 % interval: with itself (retest), with the second judge "
-        "(second). Nothing is shown where both always say the same, so that chance explains all.",
-        {"{{pandaeval_check}} {{pandaeval_metric}} {{pandaeval_model}} {{pandaeval_bound}}":
-         f"min by (pandaeval_check, {by}) (pandaeval_judge_kappa)"},
-        width=8,
-        top=1,
-    ).min(-1)  # fmt: skip
-
-
-def _difference() -> Panel:
-    return listing(
-        "How much milder is the second judge?",
-        "Mean of its verdict minus the first judge's, with its 95 % interval.",
-        {"pandaeval_metric": "metric", "pandaeval_model": "judges"},
-        {bound: "min by (pandaeval_metric, pandaeval_model) "
-                f'(pandaeval_judge_difference{{pandaeval_check="second", pandaeval_bound="{bound}"}})'
-         for bound in ("estimate", "low", "high")},
-        width=8,
-    )  # fmt: skip
-
-
-def _retests() -> Panel:
-    return graph(
-        "Questions that were put twice",
-        "To the judge itself, or to the second one, by what came of it.",
-        {f"{who} {{{{pandaeval_outcome}}}}": per_bar(f"pandaeval_judge_{who}s_total", "pandaeval_outcome")
-         for who in ("retest", "second")},
-        width=8,
-        stacked=True,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A judge is tried on a drill's copies: its price is told first, the budget holds, a call that fails is no verdict."""
+"""A judge is tried on a drill's copies: the budget holds, a call that fails is no verdict."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_sheet_stands_beside_the_metrics_without_a_model(traces: Path, tmp_p
     assert sheet["faults"]["false_success"]["hits"] == COUNT
     assert sheet["faults"]["wrong_unit"]["hits"] == 0
     assert sheet["cost_usd"] > 0
-    assert f"{both} faulty runs and their originals: {asked} calls" in found.stderr, "as many as were made"
+    assert both < asked <= 2 * both, "each copy, and each original once"
 
 
 def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path: Path) -> None:
@@ -88,14 +88,8 @@ def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path:
     assert sheet["metrics"][METRIC]["noticed"]["hits"] == 0
 
 
-def test_a_dry_run_and_an_empty_budget_ask_nobody(traces: Path, tmp_path: Path) -> None:
+def test_an_empty_budget_asks_nobody(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
-        dry = drill(traces, server, tmp_path, "--dry-run")
-        none = drill(traces, server, tmp_path, "--budget", "0")
-        few = drill(traces, server, tmp_path, "--judged", "1", "--dry-run")
+        sheet = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)["judge"]
         assert not server.requests
-    assert "nobody is asked" in dry.stderr
-    assert "about $0.0" in dry.stderr
-    assert "the budget of $0 suffices for none" in none.stderr
-    assert "1 faulty run and their originals: 2 calls" in few.stderr
-    assert all("judge" not in json.loads(each.stdout) for each in (dry, none, few))
+    assert sheet["not_judged"] == sheet["copies"] > 0

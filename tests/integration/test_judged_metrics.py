@@ -8,9 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
@@ -80,35 +78,6 @@ def test_a_running_collector_judges_by_all_seven(tmp_path: Path) -> None:
         collector.until(lambda: _judged(collector) == NAMES, "judged by all seven")
         assert collector.stop() == 0
     assert len(server.requests) <= MOST_CALLS
-
-
-@pytest.mark.slow  # tests/unit/judge has each part of it
-def test_a_running_collector_says_how_far_its_judge_can_be_trusted(tmp_path: Path) -> None:
-    with JudgeServer(behave) as server:
-        more = {"PANDAEVAL_JUDGE__RETEST": "1"}
-        more |= {"PANDAEVAL_JUDGE__SECOND__MODEL": "openai/gpt-4o", "PANDAEVAL_JUDGE__SECOND__SHARE": "1"}
-        more |= {"PANDAEVAL_JUDGE__VOTES": "3", "PANDAEVAL_METRICS__ENABLED": "[trace.confidence]"}
-        with CollectorProcess(tmp_path / "run", environ(server) | more) as collector:
-            collector.start()
-            send(collector, [CAPTURE])
-            collector.until(lambda: _judged(collector) == {"confidence"}, "judged")
-            collector.until(lambda: len(_agreement(collector)) == 2, "compared")
-            assert _agreement(collector) == {"retest": 1.0, "second": 1.0}
-            [result] = [each for each in collector.results() if each["metric"] == "confidence"]
-            assert result["metadata"]["retest"] == {"score": 0.4, "difference": 0.0, "flipped": False}
-            assert result["metadata"]["votes"] == {"scores": [0.4] * 3, "of": 3, "spread": 0.0, "passed": 0}
-            assert result["metadata"]["second"]["model"] == "openai/gpt-4o"
-            assert result["tokens"] > 0
-            assert {body["model"] for _, body in server.requests} == {"gpt-4o-mini", "gpt-4o"}
-            assert result["metadata"]["judge_agreement"] == {"value": 1.0, "n": 1, "flips": 0, "noise": 0.0}
-            assert collector.stop() == 0
-
-
-def _agreement(collector: CollectorProcess) -> dict[str, float]:
-    """The gauge by check, as the scrape has it."""
-    text = httpx.get(f"http://127.0.0.1:{collector.health_port}/metrics", timeout=60).text
-    families = [each for each in text_string_to_metric_families(text) if "judge_agreement" in each.name]
-    return {sample.labels["pandaeval_check"]: sample.value for each in families for sample in each.samples}
 
 
 def _judged(collector: CollectorProcess) -> set[str]:

@@ -387,6 +387,8 @@ def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProc
     lines = run("runs", "results", shown["id"], "--format", "json").splitlines()
     assert [json.loads(line)["id"] for line in lines] == [each["id"] for each in results(collector, shown["id"], 500)]
     assert "trace.coherence" in run("runs", "compare", shown["id"])
+    read = CliRunner().invoke(app, ["runs", "show", shown["id"], "--store", str(collector.data), "--format", "json"])
+    assert json.loads(read.stdout) == shown, "a data directory says the same"
     schedule = json.loads(run("schedule", "add", "0 3 * * *", "--metrics", "tool_loop", "--format", "json"))
     assert schedule["run"]["metrics"] == ["trace.tool_loop"]
     assert "paused" in run("schedule", "pause", schedule["id"])

@@ -1,5 +1,5 @@
-"""The query APIs of trace stores on the loopback: they answer with recorded spans, in the forms of Jaeger (v3 and that
-of its pages) and Tempo (v1 and v2), with the limits and windows that a question names."""
+"""The query APIs of trace stores on the loopback: they answer with recorded spans, in the forms of Jaeger (v3) and
+Tempo (v2), with the limits and windows that a question names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from support.jaeger_json import jaeger
-
 Json = dict[str, Any]
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 class QueryApi:
-    """A context manager. ``speaks``: of ``v3``, ``pages``, ``tempo-v1``, ``tempo-v2``; all else is 404, or with
+    """A context manager. ``speaks``: of ``v3``, ``tempo-v2``; all else is 404, or with
     ``page`` an HTML page, as Jaeger's is. ``refuse``: so many questions are answered 503 first. ``asked``: (path, its
     parameters, the headers) of every question."""
 
@@ -70,14 +68,7 @@ class QueryApi:
         match parts:
             case ["api", "v3", *rest] if "v3" in self.speaks:
                 return self._v3(rest, asked)
-            case ["api", "services"] if "pages" in self.speaks:
-                return 200, {"data": self.services, "total": 1, "limit": 0, "offset": 0, "errors": None}
-            case ["api", "traces"] if "pages" in self.speaks:
-                ids = self.within(*_window(asked), int(asked["limit"]), asked["service"])
-                return 200, jaeger([{"resourceSpans": self._of(ids)}])
-            case ["api", "traces", id_] if "pages" in self.speaks:
-                return (200, jaeger([{"resourceSpans": self._of([id_])}])) if id_ in self.traces else (404, {})
-            case ["api", "search"] if self.speaks & {"tempo-v1", "tempo-v2"}:
+            case ["api", "search"] if "tempo-v2" in self.speaks:
                 service = asked["q"].partition('"')[2].partition('"')[0]
                 seconds = (int(asked[key]) * 10**9 for key in ("start", "end"))
                 ids = self.within(*seconds, int(asked["limit"]), service)
@@ -85,8 +76,6 @@ class QueryApi:
                 return 200, {"traces": [{"traceID": id_.lstrip("0"), "startTimeUnixNano": starts[id_]} for id_ in ids]}
             case ["api", "v2", "traces", id_] if "tempo-v2" in self.speaks and id_ in self.traces:
                 return 200, {"trace": {"resourceSpans": based(self._of([id_]))}}
-            case ["api", "traces", id_] if "tempo-v1" in self.speaks and id_ in self.traces:
-                return 200, {"batches": based(self._of([id_]))}
         return 404, None
 
     def _v3(self, rest: list[str], asked: dict[str, str]) -> tuple[int, Any]:
@@ -129,10 +118,6 @@ def _starts(resources: Iterable[Json]) -> list[int]:
     return [
         int(span["startTimeUnixNano"]) for each in resources for scope in each["scopeSpans"] for span in scope["spans"]
     ]
-
-
-def _window(asked: dict[str, str]) -> tuple[int, int]:
-    return int(asked["start"]) * 1000, int(asked["end"]) * 1000
 
 
 def _ns(text: str) -> int:

@@ -22,7 +22,6 @@ from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import StoredMemory, desk_of, open_caller
@@ -63,7 +62,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
             file,
             telemetry,
             over_budget=configured.over_budget,
-            checks=open_checks(configured, store, desk, telemetry),
+            votes=configured.votes,
             budgets=RecordBudgets(process.record_budget),
             failures=LiveGroups(scorer.embedder, store.reads.failure_groups()),
         )

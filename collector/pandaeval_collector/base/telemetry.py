@@ -56,16 +56,6 @@ pandaeval.traces.open gauge {trace} Traces that are not decided yet
 pandaeval.queue.size gauge {item} Work that waits, by queue
 pandaeval.store.size gauge By Bytes in use in the store's file
 pandaeval.memory gauge By Resident memory of the collector's own process, not of its others
-pandaeval.judge.retests counter {retest} Questions put twice, by what came of it
-pandaeval.judge.seconds counter {verdict} Questions put to the second judge, by outcome
-pandaeval.judge.agreement gauge {agreement} Judge's verdicts against a second one or a known answer; 1 is best
-pandaeval.judge.flips gauge {share} Share of the runs compared on which two verdicts lie on two sides of the threshold
-pandaeval.judge.spread gauge {score} Standard deviation of verdicts: on one and the same run, and on different runs
-pandaeval.judge.discrimination gauge {share} Share of the verdicts' variance that is of the runs and not of chance; 0
-  for a judge that says the same of all
-pandaeval.judge.kappa gauge {agreement} Cohen's kappa of two verdicts at the threshold, with its 95 % interval; 0 is
-  what chance gives
-pandaeval.judge.difference gauge {score} Mean of the second verdict minus the first, with its 95 % interval
 pandaeval.judge.answers counter {answer} Judge's verdicts: asked for, or remembered
 pandaeval.judge.budget.spent gauge {USD} US dollars of the day (UTC), calls under way too
 pandaeval.judge.budget.limit gauge {USD} US dollars that a day (UTC) may cost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,10 +48,6 @@ class ApiClient:
 
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))
-
-    def pause(self, seconds: float) -> None:
-        """Waits for ``seconds``, or less if work that this process does has ended."""
-        time.sleep(seconds)
 
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Yields the items of a list, page by page, at most ``most``."""

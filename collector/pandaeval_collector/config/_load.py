@@ -141,9 +141,6 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
         message = "suspicious changes nothing while judge.sample is 1; set the share of the others, such as 0.05"
         yield ("judge.when", "judge.sample"), message
-    if judge.calibrated_thresholds and judge.calibration is None:
-        message = "there is no judge.calibration to take thresholds from; make one with `pandaeval calibrate --write`"
-        yield ("judge.calibrated_thresholds", "judge.calibration"), message
 
 
 def _limits(config: Config) -> Iterator[Conflict]:

@@ -59,16 +59,6 @@ class Only(Section):
     """Attributes that some span of a trace or its resource must have, with their values."""
 
 
-class Second(Section):
-    """Another judge that is shown some of the questions, to see how far the two agree; no score is its."""
-
-    model: Text | None = None
-    """Name of its model, best of another maker; null: none. judge.api_base and judge.api_key_env are its too if it is
-    of the same provider as judge.model."""
-    share: Share = 0.1
-    """Share of results, 0 to 1, that it judges as well."""
-
-
 class JudgeSection(Section):
     """The language model that answers what code cannot."""
 
@@ -144,16 +134,8 @@ class JudgeSection(Section):
     guidelines: FilePath | None = None
     """YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and adopts; null:
     none."""
-    second: Second = group(Second)
     language: Text = "en"
     """Language in which reasons are given: en, or the name or code of another one."""
-    retest: Share = 0.0
-    """Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?"""
-    calibration: FilePath | None = None
-    """File that pandaeval calibrate --write made: how far this judge agrees with people; null: none."""
-    calibrated_thresholds: bool = False
-    """Whether the thresholds that the file suggests are used, for metrics without one in metrics.thresholds, while
-    judge and version of the metric are those of the file."""
 
 
 class Redact(Section):

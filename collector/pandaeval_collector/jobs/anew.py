@@ -1,5 +1,5 @@
 """Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time:
-for votes, retests and a second judge."""
+for votes and for other models that are tried."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.anew import Votes
-from pandaeval_collector.jobs.checks import Checks
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
@@ -132,20 +131,20 @@ class Attempts:
         telemetry: Telemetry,
         patience: Patience | None = None,
         over_budget: Literal["unscored", "wait"] = "unscored",
-        checks: Checks | None = None,
+        votes: int = 1,
         budgets: RecordBudgets | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
         """``scores``: reads the sessions that questions are about; ``desk`` asks the judge; ``filing``: where answers
-        go. ``over_budget``: what happens to a job once the day's budget is used up. ``failures``: the groups that
-        judged failures are filed under, if any."""
+        go. ``over_budget``: what happens to a job once the day's budget is used up. ``votes``: verdicts on each
+        question. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._scores, self._evaluator, self._filing = store, scores, evaluator, filing
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         judge = evaluator.settings.judge
         self._desk = desk
         self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._failures = budgets or RecordBudgets(), failures
-        self._checks = checks or Checks(Votes(desk, 1))
+        self._votes = Votes(desk, votes)
         self._complaints, self._kinship = Complaints(), Kinship()
         self._ends: dict[bytes, _Ends] = {}
         self.pauses = Pauses(self._patience.interactive)
@@ -242,8 +241,6 @@ class Attempts:
                     end = JobEnd(job.id, "dead", missed.why.value, finding.error)
                 self._end(job, end, result)
             case _:
-                for check in self._checks.beside:
-                    finding = await check.beside(question, loaded.subject, judge.pack, judge, finding)
                 result = self._evaluator.answered(question, finding, judge.spent)
                 await self._group(result, question.model)
                 self._end(job, JobEnd(job.id, "done", result.why or ""), result)
@@ -281,7 +278,7 @@ class Attempts:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._checks.verdicts.verdict(question, loaded.subject, judge)
+            finding = await self._votes.verdict(question, loaded.subject, judge)
             self.pauses.answered()
             return finding
         except NoVerdictError as error:

@@ -196,16 +196,3 @@ class Kinship:
                     one_printable_line(model[:_MODEL_CHARS]),
                     one_printable_line(shared[:_MODEL_CHARS]),
                 )
-
-
-def warn_of_second(judge: str, second: str) -> None:
-    """Warns if the second judge is of the first one's family: it may share the first one's faults."""
-    shared = kin(judge, second)
-    if shared is not None:
-        _log.warning(
-            "judge.second.model (%s) is of the same family as the judge %s (%s): what they agree on may be a fault "
-            "that they share; name a model of another maker",
-            second,
-            judge,
-            shared,
-        )

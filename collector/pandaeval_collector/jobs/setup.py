@@ -37,16 +37,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
-    ``second``: a model that is shown ``second_share`` of them, 0..1."""
+    """The configuration of a judge. ``votes``: verdicts on each question.""" ""
 
     setup: JudgeProcessSetup
     limits: Limits
     over_budget: Literal["unscored", "wait"] = "unscored"
     votes: int = 1
-    retest: float = 0.0
-    second: str | None = None
-    second_share: float = 0.0
 
 
 class StoredPurse:

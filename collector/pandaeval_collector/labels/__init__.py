@@ -1,4 +1,4 @@
-"""People's verdicts: drawn for, made into pass rates, and what a calibration by them suggests.
+"""People's verdicts: drawn for, and made into pass rates.
 
 Imports analysis, base, config, store.
 """

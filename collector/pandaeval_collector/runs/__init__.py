@@ -1,4 +1,4 @@
 """Scores stored traces again, on request or on a schedule, and scores files with the same line.
 
-Imports analysis, base, config, jobs, judge, labels, pipeline, scoring, store.
+Imports analysis, base, config, jobs, judge, pipeline, scoring, store.
 """

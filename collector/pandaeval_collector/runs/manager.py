@@ -126,11 +126,8 @@ class Runs:
         telemetry: Telemetry,
         live: LiveJudge | None = None,
         emit: Emit | None = None,
-        by_owner: bool = False,
     ) -> None:
-        """``emit``: for runs that export their results. ``by_owner``: runs are asked for by the owner of the
-        configuration, who may name any model and spend without a budget."""
-        self._by_owner = by_owner
+        """``emit``: for runs that export their results."""
         self.store, self.config, self._environ, self._live = store, config, environ, live
         self.engine = Engine(store, config, environ, live, telemetry, emit)
         self._telemetry = telemetry
@@ -206,8 +203,7 @@ class Runs:
 
     def _check(self, spec: RunSpec, dry: bool = False) -> None:
         check(self.config, spec)
-        if not self._by_owner:
-            check_asked(self.config, spec, dry)
+        check_asked(self.config, spec, dry)
 
     async def _counted(self, config: Config, spec: RunSpec, chosen: Sequence[Chosen]) -> CostEstimate:
         items = some(chosen)

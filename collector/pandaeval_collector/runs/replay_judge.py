@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory, desk_of
@@ -29,11 +28,11 @@ T = TypeVar("T")
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
-def unchecked(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
-    """Returns a configuration by which no verdict is checked by a second one, for at most ``usd`` US dollars."""
+def capped(config: JudgeConfig, usd: float | None = None) -> JudgeConfig:
+    """Returns the configuration for at most ``usd`` US dollars a day, and no more than it allows by itself."""
     given = config.limits.daily_usd
     most = given if usd is None else max(0.0, usd if given is None else min(usd, given))
-    return replace(config, retest=0.0, second=None, limits=replace(config.limits, daily_usd=most))
+    return replace(config, limits=replace(config.limits, daily_usd=most))
 
 
 class ReplayJudge:
@@ -119,7 +118,7 @@ class ReplayJudge:
             file,
             self._telemetry,
             _PATIENCE,
-            checks=open_checks(self._config, self._store, desk, self._telemetry),
+            votes=self._config.votes,
             budgets=RecordBudgets(None if self._given else self._own.record_budget),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)

@@ -18,7 +18,6 @@ from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSecti
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.labels.calibrated import read, thresholds
 from pandaeval_collector.runs.front import trace_timeout
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
@@ -91,7 +90,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         enabled = frozenset(key for key in enabled if not key.startswith("session."))
     return EvaluatorSettings(
         enabled=enabled,
-        thresholds={**_calibrated(config, names), **names.thresholds(config)},
+        thresholds=names.thresholds(config),
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
@@ -110,22 +109,6 @@ def scoring(config: Config) -> EvaluatorSettings:
 def learned_folder(config: Config) -> Path:
     """Returns the folder of the models that were learned from labels."""
     return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / "learned"
-
-
-def _calibrated(config: Config, names: MetricNames) -> dict[str, float]:
-    """Returns the thresholds that the calibration suggests, if they are to be used. Raises ``UserError`` for a file
-    that cannot be read."""
-    judge = config.judge
-    if judge.calibration is None or judge.model is None:
-        return {}
-    models = _models(config, names)
-    judges = {
-        key: (models.get(key, judge.model), metric.version)
-        for key, metric in registry(config.metrics.modules).items()
-        if metric.kind == "llm" and not metric.scale  # what is suggested is a score of 0..1
-    }
-    found = thresholds(read(Path(judge.calibration)), judges)
-    return found if judge.calibrated_thresholds else {}
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
@@ -194,11 +177,9 @@ def judge(config: Config) -> JudgeConfig | None:
     from pandaeval_collector.judge.client import JudgeProcessSetup
 
     given = config.judge
-    second = {given.second.model} if given.second.model is not None else set()
-    models = tuple(sorted({settings.model, *settings.models.values(), *second}))
     return JudgeConfig(
         JudgeProcessSetup(
-            models,
+            tuple(sorted({settings.model, *settings.models.values()})),
             api_base=given.api_base,
             api_key_env=given.api_key_env,
             timeout=given.timeout,
@@ -218,7 +199,4 @@ def judge(config: Config) -> JudgeConfig | None:
         ),
         over_budget=given.over_budget,
         votes=given.votes,
-        retest=given.retest,
-        second=given.second.model,
-        second_share=given.second.share,
     )

@@ -105,8 +105,7 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
     """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
     a limit. Raises :class:`NotAllowedError`."""
     judge = config.judge
-    known = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
-    known.update(each for each in (judge.model, judge.second.model) if each is not None)
+    known = {*judge.models.values(), *judge.fallbacks, *judge.parameters, *filter(None, [judge.model])}
     if spec.model is not None and spec.model not in known:
         told = ", ".join(sorted(known)) or "none"
         raise NotAllowedError(
@@ -146,7 +145,6 @@ def config_of(config: Config, spec: RunSpec) -> Config:
         "when": "always",
         "only": Only(),
         "delay": 0.0,
-        "retest": 0.0,
     }
     if spec.model is not None:
         judge["models"] = {}

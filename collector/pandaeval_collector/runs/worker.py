@@ -32,7 +32,7 @@ from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.counting import CountingCaller, usual_answers
 from pandaeval_collector.runs.process import RunSetup, Scored
 from pandaeval_collector.runs.replay import batches, replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
 from pandaeval_collector.store.jobs import Verdicts
@@ -217,7 +217,7 @@ class Scoring:
 
         where = None if setup.sessions else source.is_wanted
         asked = setup.judge and ReplayJudge(
-            source.store, self._evaluator, replace(unchecked(setup.judge), votes=1), caller=self._caller
+            source.store, self._evaluator, replace(capped(setup.judge), votes=1), caller=self._caller
         )
         with asked or nullcontext() as judge:
             for result in replay(source, self._evaluator, judge, where=where, on_decided=decided):

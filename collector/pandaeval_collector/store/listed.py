@@ -83,16 +83,6 @@ def add(
         _file_again(connection, about)
 
 
-def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes]) -> int:
-    """Adds a pair to listed traces; returns how many of them are listed."""
-    connection.execute("INSERT OR IGNORE INTO attribute_pairs (pair) VALUES (?)", (pair,))
-    (id_,) = connection.execute("SELECT id FROM attribute_pairs WHERE pair = ?", (pair,)).fetchone()
-    named = numbers.of_traces(connection, trace_ids).values()
-    rows = [*numbers.each_of(connection, "SELECT no FROM listed WHERE no IN ({marks})", named)]
-    connection.executemany("INSERT OR IGNORE INTO listed_attributes VALUES (?, ?)", [(id_, no) for (no,) in rows])
-    return len(rows)
-
-
 def move(connection: sqlite3.Connection, sessions: Mapping[int, int]) -> None:
     """Files listed traces under other sessions. ``sessions``: numbers of sessions by those of traces."""
     connection.executemany(

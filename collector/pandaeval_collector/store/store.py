@@ -189,10 +189,6 @@ class Store:
         self._responses.add(row.digest for row in changes.responses)
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
-    def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
-        """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
-        return self._writer.submit(lambda connection: listed.tag(connection, pair, trace_ids))
-
     def forget_endings(self, session_ids: Sequence[str]) -> Future[int]:
         """Deletes the endings of sessions that are scored for good."""
         ended = orjson.dumps([*session_ids]).decode()

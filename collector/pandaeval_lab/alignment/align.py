@@ -24,7 +24,7 @@ from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline, Reason, Rubric, Verdict
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import BadLine, Request
@@ -272,7 +272,7 @@ class FileJudging:
         """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
         config = judge(self.config)
         assert config is not None
-        config = unchecked(config, None if self.usd is None else self.usd - self.spent)
+        config = capped(config, None if self.usd is None else self.usd - self.spent)
         scorer = self.evaluator(text)
         with ReplayJudge(files.store, scorer, config, self.environ, on_judged=self.on_judged) as asked:
             yield from replay(files, scorer, asked, where=where)

@@ -39,17 +39,6 @@ _ERRORS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTwice:
-    """How far a judge agreed with itself. ``agreement``: 1 is perfect; ``flips``: pairs of verdicts on two sides of the
-    threshold, of ``n``; ``alike``: the judge scores nearly all runs alike, so that the agreement tells nothing."""
-
-    agreement: float
-    flips: int
-    n: int
-    alike: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Worst:
     """One of a metric's lowest results, as an example. ``value``: in the metric's own scale."""
 
@@ -61,19 +50,16 @@ class Worst:
 @dataclass(slots=True)
 class _Scores:
     """The scores of one metric. ``scores``: their sum, exact whatever their order; ``values``: that in the metric's own
-    scale; ``worst``: the lowest values, lowest first; ``apart``: how far the judge was from itself where it was asked
-    twice, and whether its verdict changed."""
+    scale; ``worst``: the lowest values, lowest first."""
 
     n: int = 0
     scores: Fraction = Fraction()
     values: Fraction = Fraction()
     worst: list[Worst] = field(default_factory=list)
-    apart: list[tuple[float, bool]] = field(default_factory=list)
-    alike: bool = False
 
     def add(self, result: Result) -> None:
         """Adds a result that is scored."""
-        raw, metadata = result.get("raw"), result.get("metadata") or {}
+        raw = result.get("raw")
         value = result["score"] if raw is None or not math.isfinite(raw) else raw
         self.n += 1
         self.scores += Fraction(result["score"])
@@ -82,10 +68,6 @@ class _Scores:
             where = f"session {result['session_id']}" if result["level"] == "session" else f"trace {result['trace_id']}"
             known = [*self.worst, Worst(value, where, result["reason"])]
             self.worst = sorted(known, key=lambda each: each.value)[:_EXAMPLES]
-        if (retest := metadata.get("retest")) is not None:
-            self.apart.append((retest["difference"], retest.get("flipped", False)))
-        if "judge_agreement" in metadata:
-            self.alike = "label" in metadata["judge_agreement"]
 
 
 class Summary:
@@ -168,15 +150,6 @@ class Summary:
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""
         return self._scores[key].worst if key in self._scores else []
-
-    def agreement(self) -> dict[str, AskedTwice]:
-        """Returns for each metric how far the judge agreed with itself where it was asked twice."""
-        found = {}
-        for key, each in self._scores.items():
-            if n := len(each.apart):
-                agreement = 1.0 - sum(apart for apart, _ in each.apart) / n
-                found[key] = AskedTwice(agreement, sum(flipped for _, flipped in each.apart), n, each.alike)
-        return found
 
     @property
     def headline(self) -> str:

@@ -113,18 +113,12 @@ def _print_traces(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> 
 
 
 def _metric_table(summary: Summary, out: Console) -> Table:
-    columns = ["metric", "scored", "mean", "assumed", "unscored", "why unscored"]
-    agreement, means = summary.agreement(), summary.means()
-    columns += ["asked twice"] * bool(agreement)
-    rows: list[list[object]] = []
-    for key in sorted(summary.tallies):
-        tally = summary.tallies[key]
-        row = [key, tally.scored, number(means.get(key), ".3f"), tally.assumed, tally.missing, tally.whys]
-        if agreement:
-            alone = agreement.get(key)
-            shown = "" if alone is None else f"agrees {alone.agreement:.2f}, {alone.flips} of {alone.n} flipped"
-            row.append(f"{shown}; does not discriminate" if alone is not None and alone.alike else shown)
-        rows.append(row)
+    columns = ("metric", "scored", "mean", "assumed", "unscored", "why unscored")
+    means = summary.means()
+    rows = [
+        (key, tally.scored, number(means.get(key), ".3f"), tally.assumed, tally.missing, tally.whys)
+        for key, tally in sorted(summary.tallies.items())
+    ]
     return table(columns, rows, on=out, title="Metrics")
 
 

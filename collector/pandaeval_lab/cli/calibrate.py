@@ -33,7 +33,6 @@ def calibrate(
     ] = None,
     format_: given.Format = "table",
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    write: Annotated[Path | None, file_option("Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
@@ -50,8 +49,6 @@ def calibrate(
     found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
-    if write is not None:
-        calibration.write(found, write)
     if json_ or format_ == "json":
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
@@ -79,7 +76,7 @@ def _print(found: Calibrations) -> None:
             out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))
     for metric, number in sorted(found.unmatched.items()):
         out.print(Text(f"{metric}: no score for {number} labelled runs"))
-    out.print("suggested: where true less false positive rate is largest (Youden); nothing uses it by itself")
+    out.print("suggested: where true less false positive rate is largest (Youden); metrics.thresholds sets it")
 
 
 def _row(each: Calibration) -> tuple[object, ...]:

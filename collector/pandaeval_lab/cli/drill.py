@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
-from xml.etree.ElementTree import Element, SubElement
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
-from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._hand import config_option, file_option, output_option
 from pandaeval_collector.cli._output import console, many, progress, table
+from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.show.view.texts import NONE, about, dollars, interval, number
-from pandaeval_lab.cli._ci import write_suites
+from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import settings_of
 from pandaeval_lab.cli._tables import print_problems
@@ -34,8 +31,8 @@ from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.cli.passk import write_lines
 from pandaeval_lab.drill.drill import Drill, chosen_faults
 from pandaeval_lab.drill.fault import faults as all_faults
-from pandaeval_lab.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
-from pandaeval_lab.drill.tally import NoticedLess, drops
+from pandaeval_lab.drill.judged import JudgedDrill, JudgedSheet, chosen_copies
+from pandaeval_lab.drill.tally import drops
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
@@ -51,7 +48,7 @@ def drill(
         bool,
         typer.Option(
             "--judge",
-            help="Put some copies and their originals to a judge, too: the price is told first, --budget is kept.",
+            help="Put some copies and their originals to a judge, too, for --budget at most.",
         ),
     ] = False,
     model: Annotated[
@@ -59,17 +56,14 @@ def drill(
     ] = None,
     judged: Annotated[int, typer.Option(min=1, help="Copies that are put to the judge, of all faults in turn.")] = 20,
     budget: Annotated[float, typer.Option(min=0.0, help="US dollars that judging may cost at most.")] = 1.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --judge: tell the price, and do not ask the judge.")
-    ] = False,
     baseline: Annotated[
         Path | None,
         file_option("JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
     ] = None,
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
     format_: Annotated[
-        Literal["table", "json", "junit"],
-        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI."),
+        RunFormat,
+        typer.Option("--format", help="table is for people, json for a later --baseline."),
     ] = "table",
     output: Annotated[Path | None, output_option("Write to this file instead of standard output.")] = None,
 ) -> None:
@@ -95,14 +89,12 @@ def drill(
         run = Drill(files, lambda some, where: replay(some, alone, where=where), chosen, n, seed, keep=judged * judge)
         tally = run.run(on_done)
         if judge:
-            sheet = asked(run, settings, scorer, judged, budget, dry_run)
+            sheet = asked(run, settings, scorer, judged, budget)
             tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), files.read.problems, files.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ == "json":
             write_lines([tally.to_dict()], target)
-        elif format_ == "junit":
-            write_drill_junit(tally.to_dict(), worse, target)
         else:
             print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
@@ -111,35 +103,17 @@ def drill(
         raise typer.Exit(1)
 
 
-def asked(
-    drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float, dry: bool
-) -> JudgedSheet | None:
-    """Prints the price on standard error, then asks the judge about ``copies`` for at most ``budget`` US dollars and
-    returns its verdicts; ``None`` where nobody is asked, as with ``dry``. Raises ``UserError``."""
+def asked(drill: Drill, settings: Config, scorer: Evaluator, copies: int, budget: float) -> JudgedSheet | None:
+    """Asks the judge about ``copies`` for at most ``budget`` US dollars and returns its verdicts; ``None`` where no
+    copy has a fault to be judged."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
-    judged = JudgedDrill(drill, scorer, configured, os.environ, budget)
-    out = console(stderr=True)
-    try:
-        wanted = [*chosen_copies(drill.kept, copies)]
-        paid, expected = judged.affordable(wanted)
-        out.print(_price(expected, len(wanted), budget, dry))
-        if dry or not paid:
-            return None
-        with progress(out, "judging") as on_done:
-            return judged.sheet(paid, on_done)
-    except CallFailedError as error:
-        raise UserError(f"{settings.judge.model} cannot be asked ({error})") from error
-
-
-def _price(expected: DrillForecast, wanted: int, budget: float, dry: bool) -> str:
-    if not expected.copies:
-        why = f"the budget of ${budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
-        return f"no judge is asked: {why}"
-    of = f" of {wanted}, for the budget of ${budget:g}" if expected.copies < wanted else ""
-    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {about(expected.usd)}"
-    ends = "; nobody is asked: leave --dry-run out to ask" if dry else ""
-    return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"
+    wanted, out = [*chosen_copies(drill.kept, copies)], console(stderr=True)
+    if not wanted:
+        out.print("no judge is asked: no copy has a fault to be judged")
+        return None
+    with progress(out, "judging") as on_done:
+        return JudgedDrill(drill, scorer, configured, os.environ, budget).sheet(wanted, on_done)
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -186,23 +160,6 @@ def _print_judge(figures: Mapping[str, Any], on: Console) -> None:
     on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
     if figures["not_judged"]:
         on.print(f"{many(figures['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
-
-
-def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], target: TextIO) -> None:
-    """Writes a JUnit test case for each fault: it fails where a metric notices credibly less than before, and is
-    skipped where no run could have the fault."""
-    cases = []
-    for row, (name, each) in zip(_fault_rows(figures["faults"]), figures["faults"].items(), strict=True):
-        case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
-        if drops := [drop.told for drop in worse if drop.fault == name]:
-            SubElement(case, "failure", message=for_xml("; ".join(drops)), type="noticed less")
-        elif not each["n"]:
-            SubElement(case, "skipped", message=for_xml(_why(each)))
-        else:
-            share = f"{_percent(each['noticed'])} ({_interval(each['noticed'])}) of {each['n']}"
-            SubElement(case, "system-out").text = for_xml(f"noticed {share}: {row[-1]}")
-        cases.append(case)
-    write_suites(target, {"drill": cases})
 
 
 def _why(each: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
-from pandaeval_lab.cli._ci import AnnotationTarget, add_summary, commands, wanted, write_junit
+from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
@@ -115,14 +115,6 @@ class EvaluateOptions:
             show_default=False,
         ),
     ] = None
-    annotations: Annotated[
-        AnnotationTarget,
-        typer.Option(
-            "--annotations",
-            help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
-            "Actions runs this.",
-        ),
-    ] = "auto"
 
     @property
     def names(self) -> list[str] | None:
@@ -208,12 +200,6 @@ class Evaluation:
                 typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
                 for example in gate.examples:
                     typer.echo(f"  {safe(example)}", err=True)
-        if wanted(self._options.annotations, os.environ):
-            # On standard error, which GitHub's runner also reads: standard output may hold results.
-            for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
-                typer.echo(safe(line), err=True)
-            if problem := add_summary(gates, self._summary, os.environ):
-                typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()

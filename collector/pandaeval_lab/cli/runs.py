@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
+import time
 from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _listings as listings
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._listings import Listing, Row
-from pandaeval_collector.cli._output import print_json
+from pandaeval_collector.cli._output import console, print_json, progress
 from pandaeval_collector.cli._run_place import ApiClient, Place, at_collector, placed
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
-from pandaeval_lab.cli._work_place import LocalApi, WorkPlace, at_work, take_in, watched
 
 _RUNS = Listing(
     (
@@ -65,12 +63,8 @@ _CHANGED = Listing(
     )
 )
 _Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a run.")]
-_FROM = (
-    "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
-    "that folder. May be given several times."
-)
-_MOST_NAME = 200
 _INTERRUPTED = 130
+_LOOK_S = 1.0
 
 
 runs = typer.Typer(help="Score stored traces again: other metrics, another judge.", no_args_is_help=True)
@@ -79,45 +73,26 @@ runs = typer.Typer(help="Score stored traces again: other metrics, another judge
 @runs.command("start")
 @given.filtered()
 @given.run_options
-@at_work
+@at_collector
 def start(
     run: given.RunOptions,
     filters: dict[str, Any],
-    from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
     format_: given.Format = "table",
     *,
-    place: WorkPlace,
+    api: ApiClient,
 ) -> None:
-    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
-    _check(place.store, run.emit, detach, from_)
+    """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run."""
     body = run.body(filters)
-    with place.working(new=bool(from_)) as api:
-        if from_ and isinstance(api, LocalApi):
-            body["filters"]["attribute"] = [
-                *body["filters"].get("attribute", ()),
-                take_in(api.store, api.config, from_),
-            ]
-            body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
+    with api:
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
             return listings.show_one(dry, _tell_dry, format_)
         begun = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
             return listings.show_one(begun, lambda run: typer.echo(run["id"]), format_)
-        _wait(api, begun["id"], format_, place.store)
-
-
-def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | None = None) -> None:
-    if sources and store is None:
-        raise UserError(
-            "--from keeps traces and results in a folder of their own: name it with --store, a new one first"
-        )
-    if store is not None and emit:
-        raise UserError("--emit: results leave by a running collector alone; leave out --emit, or --store")
-    if store is not None and detach:
-        raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
+        _wait(api, begun["id"], format_)
 
 
 @runs.command("list")
@@ -151,49 +126,43 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
         _wait(api, run_id, format_)
 
 
-def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
+def _wait(api: ApiClient, run_id: str, format_: given.RunFormat) -> None:
     try:
-        if isinstance(api, LocalApi):
-            api.begin(run_id)
-        run = watched(api, run_id)
+        with progress(console(stderr=True), f"run {run_id}") as tell:
+            while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
+                tell(run["done"] + run["failed"], run["traces"])
+                time.sleep(_LOOK_S)
     except KeyboardInterrupt as error:
-        if isinstance(api, LocalApi):
-            api.post(f"/runs/{run_id}/cancel")
-            told = f"is cancelled; `pandaeval runs retry {run_id} --store {store}` goes on with it"
-        else:
-            told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
+        told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
     listings.show_one(run, _tell_run, format_)
 
 
 @runs.command("cancel")
-@at_work
-def cancel(run_id: _Id, *, place: WorkPlace) -> None:
+@at_collector
+def cancel(run_id: _Id, *, api: ApiClient) -> None:
     """End a run early; what is done stays."""
-    with place.working() as api:
+    with api:
         run = api.post(f"/runs/{run_id}/cancel")
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
 
 @runs.command("retry")
-@at_work
+@at_collector
 def retry(
     run_id: _Id,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
     format_: given.Format = "table",
     *,
-    place: WorkPlace,
+    api: ApiClient,
 ) -> None:
-    """Go on with a run that ended: with what failed, and what it did not come to. With --store also with one that was
-    broken off."""
-    _check(place.store, False, detach)
-    with place.working() as api:
-        if place.store is None or api.get(f"/runs/{run_id}")["ended_at"] is not None:
-            api.post(f"/runs/{run_id}/retry")
+    """Go on with a run that ended: with what failed, and what it did not come to."""
+    with api:
+        api.post(f"/runs/{run_id}/retry")
         if detach:
             return typer.echo(run_id)
-        _wait(api, run_id, format_, place.store)
+        _wait(api, run_id, format_)
 
 
 @runs.command("results")

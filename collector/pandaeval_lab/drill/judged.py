@@ -1,5 +1,4 @@
-"""Puts some of a drill's copies, and their originals, to a judge: what that would cost, and what its verdicts are worth
-on these runs.
+"""Puts some of a drill's copies, and their originals, to a judge: what its verdicts are worth on these runs.
 
 A call that fails is a verdict on nothing: the copy then counts as not judged by that metric.
 """
@@ -15,11 +14,9 @@ from typing import Any, Literal
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.jobs.setup import JudgeConfig
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.selection import Selection
-from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.replay import replay
-from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
+from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
@@ -30,16 +27,6 @@ from pandaeval_otel.model import Trace
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
 _FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
 State = Literal["passes", "fails", "not judged"]
-
-
-@dataclass(frozen=True, slots=True)
-class DrillForecast:
-    """What judging would take; ``usd``: ``None`` if a price is not known."""
-
-    copies: int
-    calls: int
-    tokens: int
-    usd: float | None
 
 
 def judge_alone(scorer: Evaluator) -> Evaluator:
@@ -63,28 +50,6 @@ class JudgedDrill:
         self._drill, self._scorer, self._left = drill, judge_alone(scorer), budget
         self._judge, self._environ = judge, environ
 
-    def forecast(self, copies: Sequence[Judgeable]) -> DrillForecast:
-        """Counts the calls that judging would take; nobody is asked."""
-        counter = CountingCaller({})
-        with TraceFiles() as none, ReplayJudge(none.store, self._scorer, self._judge, self._environ) as judge:
-            prices = judge.prices()
-        for _ in self._drill.scored_again(copies, lambda files, where: self._score(files, where, counter)):
-            pass
-        counted, usd = counter.counted, None
-        if {*counted.models} <= {*prices}:
-            used = [(prices[model], into, out) for model, (_, into, out) in counted.models.items()]
-            usd = sum(into * price.into + out * price.out for price, into, out in used)
-        return DrillForecast(len(copies), counted.calls, counted.prompt_tokens + counted.completion_tokens, usd)
-
-    def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
-        """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
-        expected = self.forecast(copies)
-        while copies and expected.usd is not None and expected.usd > self._left:
-            fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
-            copies = copies[:fewer]
-            expected = self.forecast(copies) if copies else DrillForecast(0, 0, 0, 0.0)
-        return copies, expected
-
     def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
         """Asks the judge about the copies and their originals, and returns its verdicts."""
         sheet, before = JudgedSheet(self._judge.setup.models), self._left
@@ -94,11 +59,9 @@ class JudgedDrill:
         sheet.usd = before - self._left
         return sheet
 
-    def _score(
-        self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
-    ) -> Iterator[Result]:
-        config = unchecked(self._judge, self._left)
-        with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
+    def _score(self, files: TraceFiles, where: Callable[[Trace], bool] | None) -> Iterator[Result]:
+        config = capped(self._judge, self._left)
+        with ReplayJudge(files.store, self._scorer, config, self._environ) as judge:
             yield from replay(files, self._scorer, judge, where=where)
             self._left -= judge.cost_usd
 

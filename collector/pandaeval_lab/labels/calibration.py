@@ -1,4 +1,4 @@
-"""Holds judges' scores against people's labels, and keeps what comes of it in a file."""
+"""Holds judges' scores against people's labels."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.labels.calibrated import FORMAT
 from pandaeval_collector.store import JudgedRow, numbers, people
-from pandaeval_lab.labels.files import save
 from pandaeval_lab.labels.judge_agreement import JudgeAgreement, agreement
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -122,9 +119,6 @@ def _grade(label: HumanLabel) -> float:
     return label.score if label.score is not None else float(bool(label.passed))
 
 
-# -- the file ----------------------------------------------------------------------------------------------------
-
-
 def as_dict(each: Calibration) -> dict[str, Any]:
     """Returns a calibration for JSON."""
     found = asdict(each.agreement)
@@ -138,12 +132,6 @@ def as_dict(each: Calibration) -> dict[str, Any]:
         "suggested_threshold": {**found["suggested"], "criterion": "youden"},
         "by_threshold": list(found["at"]),
     }
-
-
-def write(calibrations: Collection[Calibration], path: Path) -> None:
-    """Writes the file that :func:`read` reads."""
-    held = {"format": FORMAT, "calibrations": [as_dict(each) for each in calibrations]}
-    save(path, json.dumps(held, indent=1) + "\n")
 
 
 # The scores that labels are held against: from results as JSON lines, or from a store.

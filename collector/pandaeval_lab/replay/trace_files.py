@@ -47,15 +47,9 @@ class TraceFiles:
     """Reads any number of inputs: :meth:`add` each request, then read :meth:`traces`, or have them scored by
     :func:`pandaeval_collector.runs.replay.replay`. A context manager."""
 
-    def __init__(
-        self,
-        rules: CloseRules | None = None,
-        *,
-        store: Store | None = None,
-        wants: Callable[[bytes], bool] | None = None,
-    ) -> None:
+    def __init__(self, rules: CloseRules | None = None, *, store: Store | None = None) -> None:
         """``rules``: the size limits of traces. ``store`` is used in place of a temporary one and stays open; undecided
-        traces in it count as read. ``wants`` says by a trace's id whether it is read."""
+        traces in it count as read."""
         self.read = Read()
         self._own = contextlib.ExitStack()
         if store is None:
@@ -63,7 +57,7 @@ class TraceFiles:
             store = Store(Path(folder), durability="off", max_bytes=1 << 40)
             self._own.callback(store.close)
         self.store = store
-        self.rules, self._wants = rules or CloseRules(), wants
+        self.rules = rules or CloseRules()
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Ids of traces that may continue others."""
@@ -89,8 +83,6 @@ class TraceFiles:
         self.read.requests += 1
         self.read.items += split.decoded
         for fragment in split.fragments:
-            if self._wants is not None and not self._wants(fragment.trace_id):
-                continue
             chunk = Chunk(
                 self.store.next_chunk_id(),
                 fragment.trace_id,

@@ -1,4 +1,4 @@
-"""What a run says to CI systems: JUnit, annotations and the job's summary of GitHub Actions, JSON with groups."""
+"""What a run says to CI systems: JUnit, JSON with groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cli._ci import add_summary, commands, wanted, write_junit
+from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -88,50 +88,6 @@ def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None
     assert root.find(".//testcase[@name='trace.confidence']/system-out") is not None
 
 
-# -- GitHub ----------------------------------------------------------------------------------------------------------
-
-
-def test_annotations_are_printed_where_the_runner_is_or_where_they_were_asked_for() -> None:
-    runner = {"GITHUB_ACTIONS": "true"}
-    assert wanted("auto", runner)
-    assert not wanted("auto", {})
-    assert wanted("github", {})
-    assert not wanted("none", runner)
-
-
-def test_annotations_name_what_failed_and_content_cannot_make_commands() -> None:
-    lines = [*commands(GATES, [group("critical"), group("low", HOSTILE)], "critical")]
-    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning", "::notice"]
-    assert lines[0] == (
-        "::error title=trace.coherence::trace.coherence (threshold 0.5): the mean of 2 scores is 0.1000%0A0 in trace ab"
-    )
-    assert lines[1].startswith("::error title=[critical] Made-up weather::It answers without data.%0A1 occurrence(s)")
-    assert "\n" not in "".join(lines)
-    assert lines[2].count("::") == 2
-    assert "%250A%2C" in lines[2], "a percent sign of the content is no escape of ours"
-
-
-def test_no_more_annotations_than_github_shows() -> None:
-    lines = [*commands([], [group("high", number=n) for n in range(30)], "critical")]
-    assert len(lines) == 10
-
-
-def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
-    file = tmp_path / "summary.md"
-    file.write_text("before\n")
-    found = summary(group("low", HOSTILE))
-    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}) == ""
-    text = file.read_text()
-    assert text.startswith("before\n## pandaeval: failed\n")
-    assert "| trace.coherence | 0.1000 | 1 | 0 |" in text
-    assert "<b>" not in text
-    assert "[l](" not in text
-    [row] = [line for line in text.splitlines() if line.startswith("| low")]
-    assert row.count("|") == 5
-    assert add_summary(GATES, found, {}) == ""
-    assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
-
-
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -152,12 +108,12 @@ def _span(number: int, **attributes: str) -> dict[str, Any]:
     }
 
 
-def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result:
+def evaluate(folder: Path, config: str, *options: str) -> Result:
     """Two runs that ended with an error."""
     traces, settings = folder / "traces.jsonl", folder / "pandaeval.yaml"
     traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_span(1), _span(2)]}]}]}))
     settings.write_text(config)
-    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options], env=environ)
+    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options])
 
 
 def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> None:
@@ -195,16 +151,13 @@ def test_a_regression_case_is_made_of_a_group(tmp_path: Path) -> None:
     assert "no result is of the group none" in unknown.output
 
 
-def test_junit_and_annotations_of_a_run(tmp_path: Path) -> None:
-    summary_file = tmp_path / "summary.md"
-    environ = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary_file)}
-    done = evaluate(tmp_path, "metrics: {thresholds: {response: 0.5}}", "--format", "junit", **environ)
+def test_junit_of_a_run(tmp_path: Path) -> None:
+    done = evaluate(tmp_path, "metrics: {thresholds: {response: 0.5}}", "--format", "junit")
     assert done.exit_code == 1
     root = ElementTree.fromstring(done.stdout.partition("\n")[2])
     assert root.find(".//testcase[@name='trace.response']/failure") is not None
-    assert "::error title=trace.response::trace.response (threshold 0.5): the mean of 2 scores is 0.0000" in done.stderr
+    assert "failed: trace.response (threshold 0.5): the mean of 2 scores is 0.0000" in done.stderr
     assert "  0 in trace 00000000000000000000000000000001: " in done.stderr
-    assert summary_file.read_text().startswith("## pandaeval: failed")
 
 
 def test_the_report_shows_the_groups(tmp_path: Path) -> None:

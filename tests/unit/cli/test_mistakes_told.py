@@ -51,7 +51,6 @@ MISTAKES = {
     "traces --since yesterday": "--since yesterday: write a time (RFC 3339) or how long ago, such as 7d or 2h",
     "sessions --url 127.0.0.1": "'127.0.0.1' is no address of a collector: write http://HOST:PORT",
     "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; `pandaeval",
-    "runs start --metrics tool_loop --store empty": "name a collector's data directory, or read traces with --from",
     f"runs show abc {AWAY}": NOBODY,
     "jobs list --store empty": NO_STORE,
     "jobs list --limit 0": "Input should be greater than or equal to 1; `pandaeval jobs list -h` says what it takes",

@@ -125,9 +125,8 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
     assert run(*chosen, "--format", "json", "-o", str(baseline)).exit_code == 0
     told = json.loads(baseline.read_text())
     assert told["faults"]["empty_answer"]["noticed"]["hits"] == 4
-    again = run(*chosen, "--baseline", str(baseline), "--format", "junit")
+    again = run(*chosen, "--baseline", str(baseline))
     assert again.exit_code == 0
-    assert '<testcase classname="pandaeval.drill" name="empty_answer"' in again.stdout
     told["faults"]["empty_answer"]["by_metric"]["grounding"] = NoticedShare(90, 90).to_dict()
     baseline.write_text(json.dumps(told))
     worse = run(*chosen, "--baseline", str(baseline))

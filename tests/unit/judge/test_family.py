@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pandaeval_collector.jobs.outcome import Kinship, warn_of_second
+from pandaeval_collector.jobs.outcome import Kinship
 from pandaeval_collector.judge.known import family, kin
 
 _NAMES = {
@@ -121,11 +121,3 @@ def test_names_without_end_are_not_remembered_without_end(caplog: pytest.LogCapt
         for number in range(1000):
             kinship.meets("openai/gpt-4o-mini", (f"gpt-{number}",))
     assert len(caplog.records) == 200
-
-
-def test_a_second_judge_of_the_same_family_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        warn_of_second("openai/gpt-4o-mini", "anthropic/claude-haiku-4-5")
-        assert not caplog.records
-        warn_of_second("openai/gpt-4o-mini", "azure/gpt-5")
-    assert "name a model of another maker" in caplog.text

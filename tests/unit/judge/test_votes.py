@@ -1,28 +1,24 @@
-"""Several votes on one question, and a second judge beside the first."""
+"""Several votes on one question."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import Votes
-from pandaeval_collector.jobs.checks import Agreement, AskedAgain
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
-from pandaeval_collector.store import Store
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace
 
-MODEL, OTHER = "openai/small", "anthropic/large"
+MODEL = "openai/small"
 RUN = trace(calls=[call(1)])
 PACK = pack(RUN, b"s" * 32)
 BAD: dict[str, Any] = {"reason": "So.", "confidence": "high"}
@@ -114,75 +110,3 @@ class TestVotes:
 
     def test_the_number_is_part_of_a_results_id_unless_it_is_one(self) -> None:
         assert _question(1).id == _question(1).id != _question(3).id
-
-
-_RESULT: dict[str, Any] = {
-    "level": "trace",
-    "metric": "confidence",
-    "outcome": "scored",
-    "why": None,
-    "score": 0.9,
-    "reason": "",
-    "trace_id": "t",
-    "session_id": None,
-    "agent": "a",
-    "success": True,
-}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, durability="off", max_bytes=1 << 30)
-    yield opened
-    opened.close()
-
-
-class _TwoModels(ScriptedCaller):
-    """The other model says something else."""
-
-    def __init__(self, said: float, other: float) -> None:
-        super().__init__({"confidence": _says(said)})
-        self._other = ScriptedCaller({"confidence": _says(other)})
-        self.models: list[str] = []
-
-    async def complete(self, call: ModelCall) -> ModelAnswer:
-        self.models.append(call.model)
-        return await (self._other.complete(call) if call.model == OTHER else super().complete(call))
-
-
-class TestSecondJudge:
-    async def _beside(self, store: Store, caller: _TwoModels, share: float = 1.0) -> tuple[Any, Telemetry]:
-        telemetry, question = Telemetry(), _question(1)
-        judge = Judge(Desk(caller, Memory()), PACK, MODEL)
-        assert question.metric.ask is not None
-        finding = await question.metric.ask(RUN, judge)
-        assert finding is not None
-        second = AskedAgain(Desk(caller, Memory()), Agreement(store, telemetry), telemetry, share, OTHER)
-        return await second.beside(question, RUN, PACK, judge, finding), telemetry
-
-    async def test_what_it_says_stands_beside_the_first_verdict(self, store: Store) -> None:
-        caller = _TwoModels(0.9, 0.4)
-        found, telemetry = await self._beside(store, caller)
-        assert found.value == 0.9
-        assert found.metadata["second"] == {"model": OTHER, "score": 0.4, "difference": 0.5, "flipped": True}
-        assert found.metadata["second_agreement"]["n"] == 1
-        assert caller.models == [MODEL, OTHER]
-        assert telemetry.total("pandaeval.judge.seconds", "compared") == 1
-
-    async def test_agreement_has_kappa_and_mean_difference_with_intervals(self, store: Store) -> None:
-        agreement = Agreement(store, Telemetry())
-        for one, other in [(0.9, 0.8), (0.9, 0.7), (0.2, 0.1), (0.3, 0.2), (0.8, 0.3)]:
-            await agreement.add("second", "trace.confidence", "a / b", (one, other), 0.5)
-        shown = agreement.of("second", "trace.confidence", "a / b")
-        assert shown is not None
-        told = shown.to_dict()
-        assert told["kappa"]["value"] == pytest.approx(1 - (1 / 5) / (1 - (3 / 5 * 2 / 5 + 2 / 5 * 3 / 5)))
-        assert told["kappa"]["ci_low"] < told["kappa"]["value"] < told["kappa"]["ci_high"]
-        assert told["difference"]["value"] == pytest.approx(-0.2)
-        assert told["difference"]["ci_low"] < -0.2 < told["difference"]["ci_high"]
-
-    async def test_without_a_share_nobody_else_is_asked(self, store: Store) -> None:
-        caller = _TwoModels(0.9, 0.4)
-        found, _ = await self._beside(store, caller, share=0.0)
-        assert caller.models == [MODEL]
-        assert not found.metadata

@@ -33,15 +33,12 @@ NAMED = {
     "model": "openai/live",
     "models": {"trace.plan_quality": "openai/plans"},
     "fallbacks": ["openai/fallback"],
-    "second": {"model": "openai/second"},
     "parameters": {"openai/runs-alone": {}},
 }
 JUDGED = ("trace.confidence",)
 
 
-@pytest.mark.parametrize(
-    "model", [None, *(f"openai/{name}" for name in ("live", "plans", "fallback", "second", "runs-alone"))]
-)
+@pytest.mark.parametrize("model", [None, *(f"openai/{name}" for name in ("live", "plans", "fallback", "runs-alone"))])
 def test_whoever_asks_a_collector_may_choose_a_model_that_its_configuration_names(model: str | None) -> None:
     check_asked(Config.model_validate({"judge": NAMED}), RunSpec(JUDGED, model=model, budget_usd=1.0), dry=False)
 

@@ -104,30 +104,3 @@ def test_a_pair_is_found_without_looking_through_all_that_is_stored(tmp_path: Pa
         steps = [row[3] for row in plan]
         assert any(step.startswith("SEARCH l") for step in steps), steps
         assert not any(step.startswith("SCAN") for step in steps), steps
-
-
-def test_a_pair_is_given_to_listed_traces_once(tmp_path: Path) -> None:
-    store, finder = Store(tmp_path, "off"), Finder(tmp_path)
-    _commit(store, range(1, 4))
-    unlisted = DecidedTrace(bytes(15) + b"\x09", 1, True, "d", frozenset(), [], 0)
-    store.commit(WriteSet(traces=[unlisted])).result(10)
-    ids = [number.to_bytes(16, "big") for number in (1, 3, 9, 77)]
-    assert store.tag("set=gold", ids).result() == 2
-    assert store.tag("set=gold", ids[:1]).result() == 1, "how many are listed, new or not"
-    assert store.tag("set=none", []).result() == 0
-
-    def found(pair: str) -> list[int]:
-        return sorted(row.no for row in finder.traces(Wanted(attribute=(pair,))).rows)
-
-    assert found("set=gold") == [1, 3]
-    assert found("set=none") == []
-    assert found("model=m1") == [1, 3], "what a trace had before, it keeps"
-    finder.close()
-    store.close()
-
-
-def test_many_traces_are_tagged_in_several_statements(tmp_path: Path) -> None:
-    store = Store(tmp_path, "off")
-    _commit(store, range(1, 1102))
-    assert store.tag("set=gold", [number.to_bytes(16, "big") for number in range(1, 1102)]).result() == 1101
-    store.close()

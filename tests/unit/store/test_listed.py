@@ -17,7 +17,6 @@ from pandaeval_collector.store import (
     Store,
     WriteSet,
     connection,
-    listed,
 )
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
@@ -344,7 +343,8 @@ def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_lef
         opened.commit()
         assert [store.forget(1e9, 1e9, 0.0, limit=3).result(10) for _ in range(3)] == [3, 1, 0]
         assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
-        listed.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
+        opened.execute("INSERT INTO attribute_pairs (pair) VALUES ('tier=gold')")
+        opened.execute("INSERT INTO listed_attributes SELECT id, no FROM attribute_pairs, listed WHERE no IN (4, 5)")
         opened.execute("DELETE FROM traces WHERE no = 4")
         opened.execute("DELETE FROM listed WHERE no = 4")
         opened.commit()

@@ -47,10 +47,7 @@ class TraceSource:
                         continue
                     if len(seen) == self._place.limit and not self._place.traces:
                         self.notes.append(
-                            f"{self.name}: there are more traces than limit={len(seen)}; the newest ones were read"[
-                                :-10
-                            ]
-                            + "read"
+                            f"{self.name}: there are more traces than limit={len(seen)}; the newest ones were read"
                         )
                         break
                     seen.add(id_)

@@ -10,8 +10,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
@@ -146,7 +145,6 @@ MOST_BYTES = 64 << 20
 _MOST_PARSED = 512 << 20
 """Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
 TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
-_LARGE_BYTES = 8 << 20
 _DEADLINE_S = 120.0
 """Seconds for all of an answer."""
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -255,7 +253,7 @@ class StoreClient:
             # A self-signed certificate is told by the usual variable (SSL_CERT_FILE), on this machine too.
             verify=httpx.create_ssl_context() if place.url.startswith("https:") else True,
         )
-        self._loop, self._large = asyncio.Runner(), asyncio.Lock()
+        self._loop = asyncio.Runner()
 
     def __enter__(self) -> Self:
         return self
@@ -265,32 +263,16 @@ class StoreClient:
             self._loop.run(self._client.aclose())
 
     def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
-        """Does what :meth:`ask` does, and waits for it."""
-        return self._loop.run(self.ask(path, parameters, read))
-
-    def together(self, asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-        """Waits for several questions at the same time."""
-
-        async def all_of_them() -> list[T]:
-            return await asyncio.gather(*asked)
-
-        return self._loop.run(all_of_them())
-
-    async def ask(
-        self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]
-    ) -> T:
-        """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: of
-        large ones only one is there at a time. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
-        :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right, or an answer that
-        ``read`` cannot read."""
-        async with AsyncExitStack() as turn:
-            for attempt in range(_TRIES):
-                status, body, wait = await self._once(path, parameters or {}, turn)
-                if status not in _AGAIN or attempt == _TRIES - 1:
-                    break
-                await asyncio.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
-            if status == 200:
-                return self._read(body, read)
+        """Returns what ``read`` makes of the answer's JSON object. Raises :class:`MissingError`,
+        :class:`AnswerTooLargeError`, :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can
+        put right, or an answer that ``read`` cannot read."""
+        for attempt in range(_TRIES):
+            status, body, wait = self._loop.run(self._once(path, parameters or {}))
+            if status not in _AGAIN or attempt == _TRIES - 1:
+                break
+            time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
+        if status == 200:
+            return self._read(body, read)
         if status == 404:
             raise MissingError
         told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:300]
@@ -312,18 +294,15 @@ class StoreClient:
             kind, told = self._place.kind.capitalize(), f"{type(error).__name__}: {error}"
             raise self._place.told(f"what {self._place.url} answered is not as {kind} writes it: {told}") from error
 
-    async def _once(
-        self, path: str, parameters: Mapping[str, str | int], turn: AsyncExitStack
-    ) -> tuple[int, bytes, float | None]:
-        """Asks once; returns status, body and seconds to wait. ``turn``: gets this question's turn to be parsed where
-        the answer is large, so that there is one of those at a time."""
+    async def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
+        """Asks once; returns status, body and seconds to wait."""
         url = self._place.url
         try:
             async with (
                 asyncio.timeout(_DEADLINE_S),  # httpx's timeouts count from byte to byte
                 self._client.stream("GET", path, params=dict(parameters)) as answer,
             ):
-                body = await self._body(answer, turn)
+                body = await self._body(answer)
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
         except Refusal as error:
@@ -340,12 +319,12 @@ class StoreClient:
             )
             raise self._place.told(f"{url} cannot be asked; {one_printable_line(cure)}") from error
 
-    async def _body(self, answer: httpx.Response, turn: AsyncExitStack) -> bytes:
+    async def _body(self, answer: httpx.Response) -> bytes:
         """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
         was not asked for, or a damaged body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
-        arrived, weight, alone = 0, 0, False
+        arrived, weight = 0, 0
         async for part in answer.aiter_raw():
             arrived += len(part)
             for piece in inflater.feed(part):
@@ -353,8 +332,5 @@ class StoreClient:
                 weight += parsed_size(piece)
                 if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
                     raise AnswerTooLargeError
-            if len(body) > _LARGE_BYTES and not alone:
-                await turn.enter_async_context(self._large)
-                alone = True
         inflater.finish()
         return bytes(body)

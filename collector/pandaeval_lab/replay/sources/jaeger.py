@@ -1,9 +1,4 @@
-"""Traces from Jaeger: by its v3 API, which answers OTLP/JSON (Jaeger 2 and late versions of 1), else by that of its
-pages.
-
-The latter rounds times to microseconds and knows no lists in attributes, so that results about its traces have ids of
-their own.
-"""
+"""Traces from Jaeger, by its v3 API, which answers OTLP/JSON (Jaeger 2 and late versions of 1)."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_lab.replay.files import from_envelope, from_jaeger
+from pandaeval_lab.replay.files import from_envelope
 from pandaeval_lab.replay.sources.client import (
     TOO_LARGE,
     AnswerTooLargeError,
@@ -41,7 +36,6 @@ class Jaeger:
 
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
-        self._v3 = True
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
         """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
@@ -49,11 +43,8 @@ class Jaeger:
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
-                path, asked = ("/api/v3/traces", "raw_traces") if self._v3 else ("/api/traces", "raw")
                 try:
-                    yield self._ask(f"{path}/{id_}", {asked: "true"}), True
-                except MissingError:
-                    yield {}, True
+                    yield self._ask(f"/api/v3/traces/{id_}", {"raw_traces": "true"}), True
                 except AnswerTooLargeError as error:
                     raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
             return
@@ -84,38 +75,29 @@ class Jaeger:
         return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
 
     def _services(self) -> list[str]:
-        """Lists services, and finds out which API there is: without v3, Jaeger answers with its page, or not at all."""
-        for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
-            self._v3 = path == "/api/v3/services"
-
-            def names(answer: dict[str, Any], key: str = key) -> list[str]:
-                return [str(name) for name in answer.get(key) or ()]
-
-            try:
-                return self._asking.get(path, None, names)
-            except (MissingError, NoJsonError):
-                continue
-            except AnswerTooLargeError as error:
-                raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
-        raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
+        try:
+            names = self._asking.get("/api/v3/services", None, lambda answer: [*map(str, answer.get("services") or ())])
+        except (MissingError, NoJsonError) as error:
+            raise self._place.told(
+                f"{self._place.url} is no query API of Jaeger, v3 (its port is 16686, as a rule); of an older Jaeger "
+                "save the Trace JSON, and name the file"
+            ) from error
+        except AnswerTooLargeError as error:
+            raise self._place.told(f"the list of its services is too large ({TOO_LARGE})") from error
+        return names
 
     def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        operation = (self._place.own or {}).get("operation", "")
-        asked: dict[str, str | int]
-        if self._v3:
-            path, named = "/api/v3/traces", "query.operation_name"
-            times = {"query.start_time_min": _rfc3339(since_ns), "query.start_time_max": _rfc3339(until_ns)}
-            asked = {"query.service_name": service, "query.num_traces": _PAGE, "query.raw_traces": "true", **times}
-        else:
-            path, named = "/api/traces", "operation"
-            asked = {"service": service, "limit": _PAGE, "raw": "true"}
-            asked |= {"start": since_ns // 1000, "end": until_ns // 1000}
-        if operation:
-            asked[named] = operation
+        asked: dict[str, str | int] = {
+            "query.service_name": service,
+            "query.num_traces": _PAGE,
+            "query.raw_traces": "true",
+            "query.start_time_min": _rfc3339(since_ns),
+            "query.start_time_max": _rfc3339(until_ns),
+        }
+        if operation := (self._place.own or {}).get("operation"):
+            asked["query.operation_name"] = operation
         try:
-            found = self._ask(path, asked)
-        except MissingError:  # in v3 the word for "none"
-            return {}, True
+            found = self._ask("/api/v3/traces", asked)
         except AnswerTooLargeError as error:
             if until_ns - since_ns <= _LEAST_NS:
                 raise self._place.told(
@@ -125,13 +107,16 @@ class Jaeger:
         return found, len(found) < _PAGE
 
     def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
+        """Returns the traces of an answer, by id; v3 says by 404 that there are none."""
         try:
             return self._asking.get(path, parameters, self._read)
+        except MissingError:
+            return {}
         except NoJsonError as error:
             raise self._place.told(f"what {self._place.url} answered is no JSON, or nests too deep") from error
 
     def _read(self, answer: dict[str, Any]) -> Found:
-        document = from_envelope(answer) if self._v3 else from_jaeger(answer)
+        document = from_envelope(answer)
         if document is None and answer.get("errors"):
             raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
         return {} if document is None else by_trace(document)

@@ -1,4 +1,4 @@
-"""Traces from Tempo: searched by TraceQL, then fetched one by one as OTLP/JSON (v2 of its API, else v1)."""
+"""Traces from Tempo: searched by TraceQL, then fetched one by one as OTLP/JSON (v2 of its API)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from pandaeval_lab.replay.sources.client import (
 
 _PAGE = 200
 _SECOND_NS = 10**9
-_AT_ONCE = 4
 Found = dict[str, OneTrace]
 
 
@@ -30,22 +29,20 @@ class Tempo:
 
     def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
-        self._v2 = True
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
         """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
         Raises :class:`UnusableInputError`."""
         if self._place.traces:
-            yield from ((found, True) for found in self._fetched(list(self._place.traces)))
+            yield from ((self._trace(id_), True) for id_ in self._place.traces)
             return
         # Tempo's search knows whole seconds.
         since, until = self._place.since_ns // _SECOND_NS, -(-self._place.until_ns // _SECOND_NS)
         for ids, whole in newest_first(since, until, 1, self._search):
             new = [id_ for id_ in ids if id_ not in self._known]
             self._known.update(new)
-            for found in self._fetched(new):
-                yield found, True
+            yield from ((self._trace(id_), True) for id_ in new)
             if not whole:
                 yield {}, False
 
@@ -70,33 +67,18 @@ class Tempo:
                 raise self._place.told(f"what it found in a second is too large ({TOO_LARGE})") from error
             return [], False
 
-    def _fetched(self, ids: list[str]) -> Iterator[Found]:
-        """Yields some traces at a time, in order, so that no more of them are in memory."""
-        for at in range(0, len(ids), _AT_ONCE):
-            yield from self._asking.together(map(self._one, ids[at : at + _AT_ONCE]))
-
-    async def _one(self, id_: str) -> Found:
+    def _trace(self, id_: str) -> Found:
         """Fetches a trace; nothing for one that is gone."""
-        if self._v2:
-            try:
-                return await self._read(id_, f"/api/v2/traces/{id_}")
-            except (MissingError, NoJsonError):
-                pass  # it is not there, or v2 is not
-        try:
-            found = await self._read(id_, f"/api/traces/{id_}")
-        except MissingError:
-            return {}
-        except NoJsonError as error:
-            raise self._place.told(f"what {self._place.url} answered for trace {id_} is no JSON") from error
-        self._v2 = False
-        return found
 
-    async def _read(self, id_: str, path: str) -> Found:
         def spans(answer: dict[str, Any]) -> Found:
             document = from_envelope(answer)
             return {} if document is None else by_trace(document)
 
         try:
-            return await self._asking.ask(path, None, spans)
+            return self._asking.get(f"/api/v2/traces/{id_}", None, spans)
+        except MissingError:
+            return {}
+        except NoJsonError as error:
+            raise self._place.told(f"what {self._place.url} answered for trace {id_} is no JSON") from error
         except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error

@@ -58,10 +58,7 @@ def _sent(tmp_path: Path, requests: list[dict[str, Any]]) -> Input:
     return Input(str(file))
 
 
-@pytest.mark.parametrize(
-    ("kind", "speaks", "page"),
-    [("jaeger", ["v3", "pages"], True), ("tempo", ["tempo-v2"], False), ("tempo", ["tempo-v1"], False)],
-)
+@pytest.mark.parametrize(("kind", "speaks", "page"), [("jaeger", ["v3"], True), ("tempo", ["tempo-v2"], False)])
 def test_results_have_the_ids_that_they_have_by_otlp(
     tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator, kind: str, speaks: list[str], page: bool
 ) -> None:
@@ -83,11 +80,9 @@ def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
         )
 
 
-def test_a_jaeger_without_v3_is_asked_as_its_pages_do(requests: list[dict[str, Any]]) -> None:
-    with QueryApi(requests, ["pages"], page=True) as api:
-        source = TraceSource(f"jaeger://{api.host}/?{ALL}&service={api.services[0]}")
-        assert _traces(source) == set(api.within(0, 1 << 62, 1000, api.services[0]))
-        assert {path for path, _, _ in api.asked} == {"/api/v3/services", "/api/services", "/api/traces"}
+def test_a_jaeger_without_v3_is_told_to_be_one(requests: list[dict[str, Any]]) -> None:
+    with QueryApi(requests, [], page=True) as api, pytest.raises(UnusableInputError, match="save the Trace JSON"):
+        list(TraceSource(f"jaeger://{api.host}/?{ALL}").requests())
 
 
 def _traces(source: TraceSource) -> set[str]:
@@ -110,7 +105,7 @@ def _many(number: int, apart_ns: int) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("jaeger", "pages"), ("tempo", "tempo-v2")])
+@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
 def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch, kind: str, speaks: str) -> None:
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
@@ -145,7 +140,7 @@ def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: 
         assert "too many at once" in source.notes[0]
 
 
-@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("jaeger", "pages"), ("tempo", "tempo-v1")])
+@pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
 def test_single_traces(kind: str, speaks: str) -> None:
     with QueryApi(_many(3, 10**9), [speaks]) as api:
         two, missing = f"{2:032x}", "ab" * 16

@@ -12,9 +12,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.config import load
-from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_otel.wire.labels import HumanLabel
@@ -191,46 +188,3 @@ class TestCalibrate:
         found = run(tmp_path, "calibrate", "labels.csv", *arguments)
         assert found.exit_code == 2
         assert said in found.output
-
-    def test_what_it_writes_gives_thresholds_only_when_told_to(
-        self, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        made = tmp_path / "calibration.json"
-        results = results_file(tmp_path, 400, registry()[METRIC].version)
-        run(data, "calibrate", str(labels_file(tmp_path, 150)), "--results", str(results), "--write", str(made))
-        suggested = json.loads(made.read_text())["calibrations"][0]["suggested_threshold"]["value"]
-        environ = {"PANDAEVAL_JUDGE__MODEL": JUDGE, "PANDAEVAL_JUDGE__CALIBRATION": str(made)}
-        assert METRIC not in scoring(load(None, environ)).thresholds
-        environ["PANDAEVAL_JUDGE__CALIBRATED_THRESHOLDS"] = "true"
-        assert scoring(load(None, environ)).thresholds[METRIC] == suggested
-        by_hand = environ | {"PANDAEVAL_METRICS__THRESHOLDS": "{task_completion: 0.9}"}
-        assert scoring(load(None, by_hand)).thresholds[METRIC] == 0.9
-        assert not caplog.records
-        few = results_file(tmp_path, 40, registry()[METRIC].version)
-        run(data, "calibrate", str(labels_file(tmp_path, 40)), "--results", str(few), "--write", str(made))
-        assert METRIC not in scoring(load(None, environ)).thresholds
-        assert "was calibrated with 40 labels; a threshold takes 50" in caplog.text
-        assert METRIC not in scoring(load(None, environ | {"PANDAEVAL_JUDGE__MODEL": "openai/other"})).thresholds
-        assert "was calibrated for openai/small" in caplog.text
-
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("{}", "format: Field required; make it with `pandaeval calibrate --write`"),
-            ("nonsense", "Invalid JSON"),
-            ('{"format": 2, "calibrations": []}', "format: Input should be less than or equal to 1"),
-            (None, "cannot be read: No such file"),
-        ],
-    )
-    def test_a_file_that_it_did_not_write_is_refused(self, tmp_path: Path, text: str | None, said: str) -> None:
-        path = tmp_path / "calibration.json"
-        if text is not None:
-            path.write_text(text)
-        environ = {"PANDAEVAL_JUDGE__MODEL": JUDGE, "PANDAEVAL_JUDGE__CALIBRATION": str(path)}
-        with pytest.raises(Exception, match=r"judge\.calibration") as told:
-            scoring(load(None, environ))
-        assert said in str(told.value)
-
-    def test_thresholds_need_a_file(self) -> None:
-        with pytest.raises(Exception, match=r"there is no judge\.calibration to take thresholds from"):
-            load(None, {"PANDAEVAL_JUDGE__CALIBRATED_THRESHOLDS": "true"})
