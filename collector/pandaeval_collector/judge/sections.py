@@ -88,7 +88,11 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
     yield f"tool calls: {len(trace.tool_calls)}"
-    yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    unseen = sum(call.error is None and (not call.has_result or call.result is None) for call in trace.tool_calls)
+    if failed or not unseen:
+        yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    if unseen:
+        yield f"calls whose result was not captured, so that they may have failed or not: {unseen}"
     if lost:
         yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
     if unsure:
