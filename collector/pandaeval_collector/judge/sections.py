@@ -101,7 +101,7 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
         yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
     yield f"model calls: {trace.llm_calls}"
     if not thoughts(trace):
-        yield "thoughts, and words on the way: not captured"
+        yield "thoughts, and what was said between calls: not captured"
     if trace.error is not None or not trace.ends_in_tool_call:
         yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
     if trace.output is None or not trace.output.strip():

@@ -180,7 +180,8 @@ Judge the run as a whole, with all its turns.
 - A transfer or a promise alone does not do what was wished.
 - A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
   and the agent helps as far as it can. Otherwise it is needless.
-- What no tool of the agent's can tell may be answered from general knowledge. It is a misstatement only if untrue.
+- What none of the agent's tools can tell may be answered from general knowledge. That is a misstatement only if it is
+  untrue.
 - Where the record ends with a question to the user, the thing is unknown if the agent needs the answer or the user's
   consent: that speaks against nobody. If it had the answer or could look it up, the thing is missing.
 - [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
