@@ -269,7 +269,7 @@ class Judge:
             facts |= known
         found = getattr(shared, part.name, None)
         if found is None:
-            found = await self.ask(rubric_of((part,)), part.given(subject, facts))
+            found = await self.ask(rubric_of((part,)), {**part.given(subject, facts), **part.of_pack(self.pack)})
         assert isinstance(found, part.answer)
         return found, facts
 
@@ -286,7 +286,9 @@ class Judge:
         parts = (*asked, *self.together)
         if len(parts) < 2:
             return None
-        given = {name: value for part in parts for name, value in part.given(subject, facts).items()}
+        given: dict[str, Any] = {}
+        for part in parts:
+            given |= {**part.given(subject, facts), **part.of_pack(self.pack)}
         try:
             verdict: Verdict = await self.ask(rubric_of(parts), given)
         except NoVerdictError as error:

@@ -12,19 +12,17 @@ from pydantic import BeforeValidator, Field
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import Answer, Facts, QuestionPart, Reason, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import Conversation, conversation, stated
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
     NOTHING_TOLD,
-    TASK,
     Step,
     no_such,
     numbers,
     told,
 )
-from pandaeval_otel.model import Trace
 
 ENOUGH = 0.5
 """The share of a conversation that has to be shown."""
@@ -99,9 +97,9 @@ class Correctness(Answer):
         "Empty if nothing.",
     )
     first_wrong_step: Step | None = Field(
-        description="The earliest step that went wrong and was never put right. Where an answer only proposes what a "
-        "call then does wrongly, it is the call. For something left undone it is the turn that should have done it, "
-        "with or without an answer. Null if all is right."
+        description="The earliest step that went wrong and was never put right. Where an answer proposes or promises "
+        "what a later call does or tries wrongly, it is the call. For something left undone it is the step that gave "
+        "it up, such as a refusal or a transfer, else the last turn that could have done it. Null if all is right."
     )
     reason: Reason = Field(description="What decides it, in at most 60 words.")
     correct: bool | None = Field(
@@ -209,18 +207,13 @@ Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct fa
 """
 
 
-def _suspects(trace: Trace, pack: Pack) -> dict[str, Any]:
+def _suspects(pack: Pack) -> dict[str, Any]:
     keys = ("value", "argument", "text")
     listed = [
         {"number": number, **{key: each[key] for key in keys if key in each}}
         for number, each in enumerate(pack.suspects[:MOST_SUSPECTS], 1)
     ]
     return {"suspects": listed} if listed else {}
-
-
-def _given(about: Conversation, facts: Facts) -> dict[str, Any]:
-    """Returns what is given with the question: goal, profile and knowledge, numbers of steps, suspects."""
-    return {**stated(about), **numbers(about.trace), **{key: facts[key] for key in ("suspects",) if key in facts}}
 
 
 PART = QuestionPart(
@@ -232,8 +225,8 @@ PART = QuestionPart(
     answer=Correctness,
     check=_check,
     tokens=950,
-    needs=(replace(TASK, name="suspects", known=_suspects),),
-    given=lambda trace, facts: _given(conversation([trace], trace.digest), facts),
+    given=lambda trace, facts: {**stated(conversation([trace], trace.digest)), **numbers(trace)},
+    of_pack=_suspects,
 )
 """The question about one run."""
 WHOLE = Rubric(name="conversation", version="3", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
@@ -301,7 +294,7 @@ def of_conversation(
         if shown < ENOUGH:
             reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
-        given = _given(conversation, _suspects(trace, judge.pack))
+        given = {**stated(conversation), **numbers(trace), **_suspects(judge.pack)}
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 

@@ -92,10 +92,12 @@ class Arguments(Answer):
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     asked = [each["call"] for each in given["tool_calls"]]
-    answered = [each.call for each in verdict.verdicts]
+    answered = [each.call for each in verdict.verdicts if each.reason.strip()]
     if sorted(answered) == asked:
         return None
-    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
+    return (
+        f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number, each with a reason"
+    )
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
