@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.stats import paired
 from pandaeval_collector.analysis.stats.paired import Pair, PairedEstimate
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.anew import Again, Forgetful, Votes, anew, asked, pay, said
+from pandaeval_collector.jobs.anew import Again, Votes, anew, asked, pay, said
 from pandaeval_collector.jobs.outcome import warn_of_second
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -193,8 +193,7 @@ class AskedAgain:
         about: dict[str, Any] = {}
         if included(f"{self._name} {question.id}", self._share):
             fence = "again" if self._model is None else "second"
-            desk = self._desk.remembering(Forgetful() if self._model is None else self._desk.memory)
-            other = anew(desk, pack, self._model or by, fence, question.guidance)
+            other = anew(self._desk, pack, self._model or by, fence, question.guidance)
             second = await self._asked(question, subject, first, other)
             if second is not None:
                 pair, threshold = (said(finding), said(second)), question.passes_from

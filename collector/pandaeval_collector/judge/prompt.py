@@ -109,11 +109,8 @@ def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
 
 def _without_suspects(schema: dict[str, Any]) -> dict[str, Any]:
     fields = {name: each for name, each in schema.get("properties", {}).items() if name != _SUSPECTS}
-    return {
-        **schema,
-        "properties": fields,
-        "$defs": {k: _without_suspects(v) for k, v in schema.get("$defs", {}).items()},
-    }
+    inside = {name: _without_suspects(each) for name, each in schema.get("$defs", {}).items()}
+    return {**schema, "properties": fields, "$defs": inside}
 
 
 @cache

@@ -4,10 +4,11 @@ reply is checked, and the finding on whether the agent did its job."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
@@ -64,19 +65,19 @@ MOST_SUSPECTS = 20
 class Suspect(Answer):
     """What became of a value that ``grounding`` found nowhere."""
 
+    model_config = ConfigDict(extra="ignore")
+
     number: int = Field(description="Its number in the list")
     became: Literal["confirmed", "refuted", "unknown"] = Field(description="By the rule on suspects")
 
 
 def _in_form(replied: Any) -> list[Any]:
     """Keeps what has the form of an answer on a suspect: whatever else stands there costs the verdict nothing."""
-    held = [each for each in replied if isinstance(each, dict)] if isinstance(replied, list) else []
-    pairs = [(each.get("number"), each.get("became")) for each in held]
-    return [
-        {"number": number, "became": became}
-        for number, became in pairs
-        if type(number) is int and became in ("confirmed", "refuted", "unknown")
-    ]
+    kept = []
+    for each in replied if isinstance(replied, list) else ():
+        with suppress(ValidationError):
+            kept.append(Suspect.model_validate(each))
+    return kept
 
 
 class Correctness(Answer):
