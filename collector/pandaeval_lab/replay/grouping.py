@@ -70,7 +70,7 @@ cause? Put each failure into exactly one group, so that a developer who mends on
   forecasts and one made-up temperature are one cause, answering without live data.
 - Different labels may share a cause, and one label may have several. Failures of different agents share one only where
   the same mistake is made.
-- Failures of two tools, and claims of success (`false_success`) and admitted failures, never share a group.
+- Failures of different tools never share a group, nor do claims of success (`false_success`) and admitted failures.
 - Prefer few groups that can be mended to many that repeat each other; a failure that is like no other stands alone.
 
 Example: 1 "it told a price that no result holds", 2 "it made up a delivery day", 3 "the refund tool was called with
