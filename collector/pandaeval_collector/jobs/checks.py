@@ -192,8 +192,7 @@ class AskedAgain:
         both = by if self._model is None else f"{by} / {self._model}"
         about: dict[str, Any] = {}
         if included(f"{self._name} {question.id}", self._share):
-            fence = "again" if self._model is None else "second"
-            other = anew(self._desk, pack, self._model or by, fence, question.guidance)
+            other = anew(self._desk, pack, self._model or by, self._name, question.guidance)
             second = await self._asked(question, subject, first, other)
             if second is not None:
                 pair, threshold = (said(finding), said(second)), question.passes_from

@@ -164,15 +164,12 @@ class Desk:
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
         )
-        answer = await self._get(call, spent)
-        if answer.cut:
-            call = replace(call, more=True)
-            answer = await self._whole(call, spent)
+        answer, call = await self._whole(call, spent)
         try:
             verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
-            answer = await self._whole(replace(call, messages=said, held=True), spent)
+            answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
             try:
                 verdict = read_reply(answer.text, rubric, echo, given=given)
             except InvalidReplyError as again:
@@ -182,19 +179,20 @@ class Desk:
             await self._memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
 
-    async def _whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
-        """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises
-        :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
+    async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
+        """Returns an answer that was not cut, with its call, which is made once more with more room if that helps.
+        Raises :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
-            answer = await self._get(replace(call, more=True), spent)
+            call = replace(call, more=True)
+            answer = await self._get(call, spent)
         if answer.cut:
             raise NoVerdictError(
                 Why.INVALID_VERDICT,
                 f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
                 "lower judge.reasoning_effort",
             )
-        return answer
+        return answer, call
 
     async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
         answer = await self._caller.complete(call)

@@ -95,9 +95,7 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     answered = [each.call for each in verdict.verdicts if each.reason.strip()]
     if sorted(answered) == asked:
         return None
-    return (
-        f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number, each with a reason"
-    )
+    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number, with a reason"
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
