@@ -69,7 +69,11 @@ def rubric_of(body: Mapping[str, Any]) -> str:
     )
     begun = question.removeprefix("# Question\n")
     alike = [each for each in known if begun.startswith(each.text.strip().partition("\n- [")[0])]
-    asked = [each for each in alike if all(f'\n"{name}": ' in question for name in each.verdict.model_fields)]
+    asked = [
+        each
+        for each in alike
+        if all(f'\n"{name}": ' in question for name in {*each.verdict.model_fields} - {"suspects"})
+    ]
     return next(iter(sorted(asked, key=lambda each: -len(each.verdict.model_fields)))).name
 
 

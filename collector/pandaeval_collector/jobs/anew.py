@@ -12,37 +12,13 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict
+from pandaeval_collector.judge.rubric import Guidance, Rubric, Verdict
 from pandaeval_collector.scoring.evaluator import Question
 from pandaeval_collector.scoring.metric import Metric
 
 V = TypeVar("V", bound=Verdict)
-
-
-class Forgetful:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory`: never knows an answer and keeps none."""
-
-    def recall(self, key: str) -> bytes | None:
-        return None
-
-    async def keep(self, key: str, body: bytes) -> None:
-        """Does nothing: this memory keeps no answer."""
-
-
-class Apart:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` on another, with keys of its own: answers kept under
-    one ``name`` are not found under another."""
-
-    def __init__(self, memory: Memory, name: str) -> None:
-        self._memory, self._name = memory, name
-
-    def recall(self, key: str) -> bytes | None:
-        return self._memory.recall(f"{key} {self._name}")
-
-    async def keep(self, key: str, body: bytes) -> None:
-        await self._memory.keep(f"{key} {self._name}", body)
 
 
 class Again(Judge):
@@ -51,15 +27,7 @@ class Again(Judge):
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
-        self.spent = anew.spent
-
-    @property
-    def pack(self) -> Pack:
-        return self._before.pack
-
-    @property
-    def together(self) -> tuple[QuestionPart[Any], ...]:  # type: ignore[override]
-        return self._before.together
+        self._pack, self.together, self.spent = before.pack, before.together, anew.spent
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         own = rubric.name == self._name or bool(rubric.parts)
@@ -77,10 +45,11 @@ async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding
 
 
 def anew(desk: Desk, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
-    """Makes another judge of the same run. ``name`` gives it fences unlike those of other judges."""
+    """Makes another judge of the same run. ``name`` gives it fences unlike those of other judges, and answers that are
+    remembered apart from theirs."""
     nonce = hashlib.sha256(f"{name} {pack.nonce}".encode()).hexdigest()[: len(pack.nonce)]
-    fenced = replace(pack, nonce=nonce, text=pack.text.replace(pack.nonce, nonce))
-    return Judge(desk, fenced, model, guidance=guidance)
+    text, digest = pack.text.replace(pack.nonce, nonce), f"{pack.digest} {name}"
+    return Judge(desk, replace(pack, nonce=nonce, text=text, digest=digest), model, guidance=guidance)
 
 
 def said(finding: Score) -> float:
@@ -91,12 +60,8 @@ def said(finding: Score) -> float:
 
 def pay(account: AnswerCost, other: AnswerCost) -> None:
     """Adds the costs of ``other`` to ``account``."""
-    account.calls += other.calls
-    account.tokens += other.tokens
-    account.prompt += other.prompt
-    account.completion += other.completion
-    account.cached += other.cached
-    account.cost_usd += other.cost_usd
+    for name in ("calls", "tokens", "prompt", "completion", "cached", "cost_usd"):
+        setattr(account, name, getattr(account, name) + getattr(other, name))
 
 
 # Lets a judge give several verdicts on one question and takes the median: one odd verdict changes little.
@@ -126,11 +91,10 @@ class Votes:
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
-        others = []
-        for number in range(2, self._number + 1):
-            fence = f"vote {number}"
-            desk = self._desk.remembering(Apart(self._desk.memory, fence))
-            others.append(anew(desk, judge.pack, question.model, fence, question.guidance))
+        others = [
+            anew(self._desk, judge.pack, question.model, f"vote {number}", question.guidance)
+            for number in range(2, self._number + 1)
+        ]
         name = question.metric.asks
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:

@@ -37,11 +37,15 @@ def _check(verdict: SameCause, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="same_cause",
-    version="1",
+    version="2",
     text="""
 The record shows a new failure of an agent, and groups of failures that were seen before, each with its first one. Which
 group has the same root cause as the new failure, so that mending the one mends the other? A root cause is what the
 agent, its instructions or its tools do wrong, not the wording of one case. If it is none of them, say so.
+
+Example: the new one is "it promised a refund of 40 that no result holds". A group whose first is "it told a delivery
+day that no result holds" has the same cause: it answers without looking. One whose first is "the refund tool was called
+with another order" has not, though both are about refunds: null, if there is no other.
 """,
     verdict=SameCause,
     max_tokens=300,

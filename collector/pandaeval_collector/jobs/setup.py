@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """The configuration of a judge. ``votes``: verdicts on each question.""" ""
+    """The configuration of a judge. ``votes``: verdicts on each question."""
 
     setup: JudgeProcessSetup
     limits: Limits

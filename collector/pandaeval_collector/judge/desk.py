@@ -84,28 +84,24 @@ class AnswerCost:
 
 
 class Desk:
-    """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
-    returns those parameters of a model's calls that may change its answers, as a text. ``secrets``: whether secrets are
-    redacted in what is sent along with a question. On one event loop."""
+    """Asks questions through one caller, and remembers the answers in ``memory``, if any; reasons are given in
+    ``language``. ``asked_with`` returns those parameters of a model's calls that may change its answers, as a text.
+    ``secrets``: whether secrets are redacted in what is sent along with a question. On one event loop."""
 
     def __init__(
         self,
         caller: Caller,
-        memory: Memory,
+        memory: Memory | None = None,
         *,
         language: str = ENGLISH,
         asked_with: Callable[[str], str] = lambda model: "",
         secrets: bool = True,
     ) -> None:
-        self.memory, self.secrets = memory, secrets
-        self._caller, self._language, self._asked_with = caller, language, asked_with
+        self.secrets = secrets
+        self._caller, self._memory, self._language, self._asked_with = caller, memory, language, asked_with
         self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
         self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
         """Failures that are remembered, with the names of the askers that were told."""
-
-    def remembering(self, memory: Memory) -> Desk:
-        """Makes a desk that asks in the same way, and remembers answers in ``memory``."""
-        return Desk(self._caller, memory, language=self._language, asked_with=self._asked_with, secrets=self.secrets)
 
     async def ask(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
@@ -157,7 +153,7 @@ class Desk:
     ) -> tuple[V, str]:
         """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
         answer if it is no verdict."""
-        remembered = self.memory.recall(key)
+        remembered = None if self._memory is None else self._memory.recall(key)
         if remembered is not None:
             try:
                 held = json.loads(remembered)
@@ -168,36 +164,35 @@ class Desk:
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
         )
-        answer = await self._get(call, spent)
-        if answer.cut:
-            call = replace(call, more=True)
-            answer = await self._whole(call, spent)
+        answer, call = await self._whole(call, spent)
         try:
             verdict = read_reply(answer.text, rubric, echo, sure=False, given=given)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
-            answer = await self._whole(replace(call, messages=said, held=True), spent)
+            answer, _ = await self._whole(replace(call, messages=said, held=True), spent)
             try:
                 verdict = read_reply(answer.text, rubric, echo, given=given)
             except InvalidReplyError as again:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
-        kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
-        await self.memory.keep(key, json.dumps(kept).encode())
+        if self._memory is not None:
+            kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
+            await self._memory.keep(key, json.dumps(kept).encode())
         return verdict, answer.model
 
-    async def _whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
-        """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises
-        :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
+    async def _whole(self, call: ModelCall, spent: AnswerCost) -> tuple[ModelAnswer, ModelCall]:
+        """Returns an answer that was not cut, with its call, which is made once more with more room if that helps.
+        Raises :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
-            answer = await self._get(replace(call, more=True), spent)
+            call = replace(call, more=True)
+            answer = await self._get(call, spent)
         if answer.cut:
             raise NoVerdictError(
                 Why.INVALID_VERDICT,
                 f"the answer was cut at {answer.max_tokens} tokens, also with more room; raise judge.max_tokens, or "
                 "lower judge.reasoning_effort",
             )
-        return answer
+        return answer, call
 
     async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
         answer = await self._caller.complete(call)
@@ -269,7 +264,7 @@ class Judge:
             facts |= known
         found = getattr(shared, part.name, None)
         if found is None:
-            found = await self.ask(rubric_of((part,)), part.given(subject, facts))
+            found = await self.ask(rubric_of((part,)), {**part.given(subject, facts), **part.of_pack(self.pack)})
         assert isinstance(found, part.answer)
         return found, facts
 
@@ -286,7 +281,9 @@ class Judge:
         parts = (*asked, *self.together)
         if len(parts) < 2:
             return None
-        given = {name: value for part in parts for name, value in part.given(subject, facts).items()}
+        given: dict[str, Any] = {}
+        for part in parts:
+            given |= {**part.given(subject, facts), **part.of_pack(self.pack)}
         try:
             verdict: Verdict = await self.ask(rubric_of(parts), given)
         except NoVerdictError as error:

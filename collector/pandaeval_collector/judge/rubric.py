@@ -79,7 +79,7 @@ class QuestionPart(Generic[P]):
     ``about``: what is judged, the same text in all parts of a call; ``text``: its own criteria; ``answer``: the shape
     of its part of the verdict; ``check``: says what is wrong with that part, as in :class:`Rubric`; ``tokens``: of an
     answer, about. ``needs``: what has to be taken from the record first; ``given``: what is given with it, from the
-    subject and the facts that those found."""
+    subject and the facts that those found; ``of_pack``: the same, from the subject's pack."""
 
     name: str
     version: str
@@ -91,6 +91,7 @@ class QuestionPart(Generic[P]):
     tokens: int = 350
     needs: tuple[Extraction[Any], ...] = ()
     given: Callable[[Any, Facts], Facts] = lambda subject, facts: facts
+    of_pack: Callable[[Any], Facts] = lambda pack: {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

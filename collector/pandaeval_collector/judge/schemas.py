@@ -22,7 +22,7 @@ _LIMITS = {
     "exclusiveMinimum": "above {}",
     "exclusiveMaximum": "below {}",
     "multipleOf": "a multiple of {}",
-    "minLength": "at least {} characters",
+    "minLength": "{} or more characters",
     "maxLength": "at most {} characters",
     "pattern": "matching {}",
     "format": "as {}",

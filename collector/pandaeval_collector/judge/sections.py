@@ -88,7 +88,11 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
     if len(trace.turns) > 1:
         yield f"turns: {len(trace.turns)}"
     yield f"tool calls: {len(trace.tool_calls)}"
-    yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    unseen = sum(call.error is None and (not call.has_result or call.result is None) for call in trace.tool_calls)
+    if failed or not unseen:
+        yield f"failed tool calls: {len(failed)}{_named(failed)}"
+    if unseen:
+        yield f"calls whose result was not captured, so that they may have failed or not: {unseen}"
     if lost:
         yield f"failed, and no later call made up for it: {len(lost)}{_named(lost)}"
     if unsure:
@@ -97,7 +101,7 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
         yield f"calls of tools that are not among those that the agent had: {len(strange)}{_named(strange)}"
     yield f"model calls: {trace.llm_calls}"
     if not thoughts(trace):
-        yield "thoughts, and words on the way: not captured"
+        yield "thoughts, and what was said between calls: not captured"
     if trace.error is not None or not trace.ends_in_tool_call:
         yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
     if trace.output is None or not trace.output.strip():

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import as_file, files
 
 from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.jobs.anew import Forgetful, asked, pay, said
+from pandaeval_collector.jobs.anew import asked, pay, said
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
 from pandaeval_collector.judge.known import FREE, Price
@@ -290,7 +290,7 @@ class CheckRun:
     async def _asked(self, item: CheckItem) -> Reply:
         of_session = item.kind == SESSION
         guidance = Guidance() if of_session else self._guidance
-        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=guidance)
+        judge = Judge(Desk(self._caller), item.pack, self._model, guidance=guidance)
         subject = Conversation(item.trace, len(item.trace.turns)) if of_session else item.trace
         try:
             finding = await asked(registry()[CORRECTNESS if of_session else METRIC], subject, judge)

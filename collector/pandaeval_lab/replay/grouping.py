@@ -61,7 +61,7 @@ class ErrorDeduplication(Verdict):
 
 RUBRIC = Rubric(
     name="error_deduplication",
-    version="2",
+    version="3",
     text="""
 The record lists failures that were found in conversations of one or several agents. Which of them have the same root
 cause? Put each failure into exactly one group, so that a developer who mends one cause sees all that it explains.
@@ -70,8 +70,12 @@ cause? Put each failure into exactly one group, so that a developer who mends on
   forecasts and one made-up temperature are one cause, answering without live data.
 - Different labels may share a cause, and one label may have several. Failures of different agents share one only where
   the same mistake is made.
-- Failures of two tools, and claims of success (`false_success`) and admitted failures, never share a group.
+- Failures of different tools never share a group, nor do claims of success (`false_success`) and admitted failures.
 - Prefer few groups that can be mended to many that repeat each other; a failure that is like no other stands alone.
+
+Example: 1 "it told a price that no result holds", 2 "it made up a delivery day", 3 "the refund tool was called with
+another order". Right: 1 and 2 as "answers without looking", 3 alone. Wrong: 1 and 3 in one group because both speak of
+money, or three groups because the words differ.
 
 Severity, by the worst that the group does to users:
 low       minor; hardly any effect on the user: slightly wordy, small matters of wording

@@ -3,14 +3,13 @@
     python tests/lab/bench/judge_tokens.py [--sample N] [--only SET] [--separate]
     python tests/lab/bench/judge_tokens.py --wire
 
-All that a collector asks about a trace by default: the seven metrics in one call, and ``correctness`` in another of a
-trace without a session (a session's is asked once, when it closes). ``--separate``: as with ``judge.trace_calls:
-separate``. Over the golden captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's
-o200k_base from litellm's own files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact
-JSON, without any question, sent 11 times; that is how often a judge sees it that extracts and judges each metric by
-itself. *Schema*:
-the tokens of the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are
-litellm's list at hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
+All that a collector asks about a trace by default, in one call; ``correctness`` only of a trace without a session (a
+session's is asked once, when it closes). ``--separate``: as with ``judge.trace_calls: separate``. Over the golden
+captures, and over ``../shared`` where it is there. Tokens are counted with tiktoken's o200k_base from litellm's own
+files, so that nothing is fetched. *Whole trace*: its spans with all attributes as compact JSON, without any question,
+sent 11 times; that is how often a judge sees it that extracts and judges each metric by itself. *Schema*: the tokens of
+the questions' JSON schemas, which are sent too with ``judge.response_format: schema``. Prices are litellm's list at
+hand; a model that reasons without being asked to is reckoned with hidden tokens for each answer.
 ``--wire`` sends the calls about a few traces to a server on loopback, through litellm, and says how many bytes of them
 are the same from their beginning on.
 """

@@ -75,7 +75,7 @@ def test_an_empty_trace_says_so() -> None:
     assert packed.text.count("(nothing was captured)") == 2
     assert "(no instructions were captured)" in packed.text
     assert "BEGAN\n(not captured)" in packed.text
-    assert "thoughts, and words on the way: not captured" in packed.text
+    assert "thoughts, and what was said between calls: not captured" in packed.text
     assert "(no tool was called)" in packed.text
     assert not packed.truncated
 

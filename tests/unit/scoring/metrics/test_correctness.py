@@ -12,9 +12,10 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import messages, shape
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.judge.turns import Conversation, conversation
 from pandaeval_collector.scoring.metric import SessionContext, SessionView
-from pandaeval_collector.scoring.metrics.session._correctness import DOUBTED
+from pandaeval_collector.scoring.metrics.session._correctness import PART
 from pandaeval_collector.scoring.metrics.session._correctness import WHOLE as ASKED
 from pandaeval_collector.scoring.registry import registry
 from support.asked import RIGHT, Memory, ScriptedCaller, ScriptedJudge
@@ -235,4 +236,4 @@ class TestSuspects:
         assert "uspect" not in caller.questions[0]
 
     def test_they_are_answered_before_what_may_rest_on_them(self) -> None:
-        assert [next(iter(shape(rubric)["properties"])) for rubric in DOUBTED.values()] == ["suspects"] * 2
+        assert [next(iter(shape(rubric)["properties"])) for rubric in (ASKED, rubric_of((PART,)))] == ["suspects"] * 2

@@ -473,8 +473,7 @@ async def test_a_metric_shows_all_that_it_asks(metric: TraceMetric) -> None:
     """In the order in which it asks: people read the prompts of a metric to understand its score."""
     judge = ScriptedJudge()
     await judge.finding(metric, trace(None, calls=[call(1)], reasoning=("First I search.",)))
-    shown = dict.fromkeys(rubric.name for rubric in metric.rubrics)
-    assert judge.caller.asked == [*shown], "with and without suspects it is one question"
+    assert judge.caller.asked == [rubric.name for rubric in metric.rubrics]
     assert metric.rubrics[-1].name == metric.name
 
 

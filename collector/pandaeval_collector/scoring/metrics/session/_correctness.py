@@ -4,17 +4,26 @@ reply is checked, and the finding on whether the agent did its job."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.rubric import Answer, Reason, Rubric, Verdict
-from pandaeval_collector.judge.turns import Conversation, stated
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.rubric import Answer, QuestionPart, Reason, Rubric, Verdict
+from pandaeval_collector.judge.turns import Conversation, conversation, stated
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, Step, no_such, numbers, told
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    ABOUT,
+    NOTHING_TOLD,
+    Step,
+    no_such,
+    numbers,
+    told,
+)
 
 ENOUGH = 0.5
 """The share of a conversation that has to be shown."""
@@ -50,9 +59,33 @@ class Misstatement(Answer):
     grave: bool = Field(description="True where the user would act on it")
 
 
-class Correctness(Verdict):
+MOST_SUSPECTS = 20
+
+
+class Suspect(Answer):
+    """What became of a value that ``grounding`` found nowhere."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    number: int = Field(description="Its number in the list")
+    became: Literal["confirmed", "refuted", "unknown"] = Field(description="By the rule on suspects")
+
+
+def _in_form(replied: Any) -> list[Any]:
+    """Keeps what has the form of an answer on a suspect: whatever else stands there costs the verdict nothing."""
+    kept = []
+    for each in replied if isinstance(replied, list) else ():
+        with suppress(ValidationError):
+            kept.append(Suspect.model_validate(each))
+    return kept
+
+
+class Correctness(Answer):
     """The parts first, then what follows from them. ``correct``: ``None`` where the record does not suffice to tell."""
 
+    suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
+        default_factory=list, description="One for each suspect in the list."
+    )
     things: list[Thing] = Field(max_length=8, description="Each separate thing that was asked for, over all turns.")
     broken_rules: list[BrokenRule] = Field(
         max_length=8,
@@ -65,8 +98,9 @@ class Correctness(Verdict):
         "Empty if nothing.",
     )
     first_wrong_step: Step | None = Field(
-        description="The earliest step that went wrong and was never put right. For something left undone it is the "
-        "answer that should have done it. Null if all is right."
+        description="The earliest step that went wrong and was never put right. Where an answer proposes or promises "
+        "what a later call does or tries wrongly, it is the call. For something left undone it is the step that gave "
+        "it up, such as a refusal or a transfer, else the last turn that could have done it. Null if all is right."
     )
     reason: Reason = Field(description="What decides it, in at most 60 words.")
     correct: bool | None = Field(
@@ -80,7 +114,7 @@ class Correctness(Verdict):
     )
 
 
-class Whole(Correctness):
+class Whole(Correctness, Verdict):
     """What is asked about a whole conversation at once; the last three answer for metrics of their own."""
 
     goal_completed: bool | None = Field(
@@ -89,47 +123,10 @@ class Whole(Correctness):
         "Null if the record does not suffice to tell."
     )
     friction: Literal["none", "some", "much"] = Field(
-        description="Does the user repeat itself, correct the agent, complain, ask for a person or give up? Much: over "
-        "and over, or to the end."
+        description="Does the agent make it hard: does the user repeat what was said, correct the agent, complain of "
+        "it, ask for a person or give up? Anger at goods, prices or rules is none. Much: over and over, or to the end."
     )
     friction_turns: list[int] = Field(max_length=20, description="The turns whose messages show it; empty if none.")
-
-
-MOST_SUSPECTS = 20
-
-
-class Suspect(Answer):
-    """What became of a value that ``grounding`` found nowhere."""
-
-    number: int = Field(description="Its number in the list")
-    became: Literal["confirmed", "refuted", "unknown"] = Field(description="By the rule on suspects")
-
-
-def _in_form(replied: Any) -> list[Any]:
-    """Keeps what has the form of an answer on a suspect: whatever else stands there costs the verdict nothing."""
-    held = [each for each in replied if isinstance(each, dict)] if isinstance(replied, list) else []
-    pairs = [(each.get("number"), each.get("became")) for each in held]
-    return [
-        {"number": number, "became": became}
-        for number, became in pairs
-        if type(number) is int and became in ("confirmed", "refuted", "unknown")
-    ]
-
-
-class _Suspects(BaseModel):
-    """The part of a reply about suspects; before the others, which may rest on it."""
-
-    suspects: Annotated[list[Suspect], BeforeValidator(_in_form)] = Field(
-        default_factory=list, description="One for each suspect in the list."
-    )
-
-
-class _CorrectnessAndSuspects(Correctness, _Suspects):
-    pass
-
-
-class _WholeAndSuspects(Whole, _Suspects):
-    pass
 
 
 def failure_of(verdict: Correctness) -> str | None:
@@ -182,7 +179,10 @@ Judge the run as a whole, with all its turns.
 - A transfer or a promise alone does not do what was wished.
 - A refusal, a transfer or "I cannot" is right where instructions, plain safety or the agent's tools leave nothing else
   and the agent helps as far as it can. Otherwise it is needless.
-- While the agent waits for an answer that it needs, the thing is unknown. That speaks against nobody.
+- What none of the agent's tools can tell may be answered from general knowledge. That is a misstatement only if it is
+  untrue.
+- Where the record ends with a question to the user, the thing is unknown if the agent needs the answer or the user's
+  consent: that speaks against nobody. If it had the answer or could look it up, the thing is missing.
 - [with pending] The record ends with calls that nothing answers: judge them as they were made. A thing that they are
   for is done where all the calls are there that it needs at this point, with right arguments, and no others. It is
   wrong where an argument is wrong or a call serves nothing that was asked, and missing where a call that it needs
@@ -191,6 +191,10 @@ Judge the run as a whole, with all its turns.
 - [with instructions] Doing what the instructions forbid is wrong even if the user is pleased: the rule is broken, and
   the thing became wrong. A forbidden attempt that failed and changed nothing breaks no rule.
 - [without instructions] No instructions were captured. Assume no rule but plain safety and common sense.
+- [with suspects] Suspects are values of the agent's, listed below with the words around them, that code found nowhere
+  in what the agent had; most are harmless. Each is "confirmed" if the agent told it as a fact and nothing bears it out,
+  and a grave misstatement as well if the user would act on it. It is "refuted" if the record holds it in another form,
+  it follows from the record, everybody knows it, or the agent chose or proposed it openly. Else it is "unknown".
 
 Steps are named "call 7", or "turn 2" for what the agent answered in turn 2.
 
@@ -203,51 +207,38 @@ agent answers in turn 2 that both are refunded. Things: "refund both tickets to 
 Misstatements: both refunded, turn 2, grave. First wrong step call 4, correct false, sure 2.
 """
 
-RUBRIC = Rubric(name="correctness", version="2", text=TEXT, verdict=Correctness, max_tokens=1500, check=_check)
-WHOLE = Rubric(name="conversation", version="2", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
-"""The same, with the questions of ``goal_completion`` and ``user_friction``: one call answers all three."""
+
+def _suspects(pack: Pack) -> dict[str, Any]:
+    keys = ("value", "argument", "text")
+    listed = [
+        {"number": number, **{key: each[key] for key in keys if key in each}}
+        for number, each in enumerate(pack.suspects[:MOST_SUSPECTS], 1)
+    ]
+    return {"suspects": listed} if listed else {}
 
 
-_OF_SUSPECTS = """
-Suspects are values of the agent's that code found nowhere in what the agent had; most turn out to be harmless. They are
-listed below with their numbers and the words around them. Answer for each:
-
-confirmed  the agent told it as a fact, and nothing in the record bears it out. If the user would act on it, it is a
-           grave misstatement as well.
-refuted    the record holds it in another form, it follows from the record, everybody knows it, or the agent chose or
-           proposed it openly.
-unknown    the record does not tell.
-"""
-_DOUBTED: tuple[tuple[Rubric[Any], type[Verdict]], ...] = (
-    (RUBRIC, _CorrectnessAndSuspects),
-    (WHOLE, _WholeAndSuspects),
+PART = QuestionPart(
+    name="correctness",
+    version="3",
+    level="trace",
+    about=ABOUT,
+    text=TEXT,
+    answer=Correctness,
+    check=_check,
+    tokens=950,
+    given=lambda trace, facts: {**stated(conversation([trace], trace.digest)), **numbers(trace)},
+    of_pack=_suspects,
 )
-DOUBTED = {
-    rubric.name: replace(rubric, version=f"{rubric.version}+suspects", text=TEXT + _OF_SUSPECTS, verdict=verdict)
-    for rubric, verdict in _DOUBTED
-}
-"""The same questions where ``grounding`` has suspects, by name."""
-
-
-async def answered(rubric: Rubric[Any], about: Conversation, judge: Judge) -> Any:
-    """Returns the verdict on a conversation, and on its suspects as far as the judge's pack has some. Raises as
-    :meth:`Judge.ask` does."""
-    given: dict[str, Any] = {**stated(about), **numbers(about.trace)}
-    if suspects := judge.pack.suspects[:MOST_SUSPECTS]:
-        rubric = DOUBTED[rubric.name]
-        keys = ("value", "argument", "text")
-        given["suspects"] = [
-            {"number": number, **{key: each[key] for key in keys if key in each}}
-            for number, each in enumerate(suspects, 1)
-        ]
-    return await judge.ask(rubric, given)
+"""The question about one run."""
+WHOLE = Rubric(name="conversation", version="3", text=TEXT, verdict=Whole, max_tokens=1800, check=_check)
+"""The same about a conversation, with those of ``goal_completion`` and ``user_friction``: one call for all three."""
 
 
 def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Returns what became of each suspect, with its value and place: ``unknown`` where the reply does not say, or says
     two things."""
     replied: dict[int, set[str]] = {}
-    for each in getattr(verdict, "suspects", ()):
+    for each in verdict.suspects:
         replied.setdefault(each.number, set()).add(each.became)
     return [
         {
@@ -304,7 +295,8 @@ def of_conversation(
         if shown < ENOUGH:
             reason = f"the conversation is too long: {shown:.0%} of it could be shown (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
-        found = score(await answered(WHOLE, conversation, judge), conversation, judge.pack.suspects)
+        given = {**stated(conversation), **numbers(trace), **_suspects(judge.pack)}
+        found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
     return Metric(
@@ -317,7 +309,7 @@ def of_conversation(
         needs="session id; what was said and called; a judge",
         evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
         ask=ask,
-        rubrics=(DOUBTED[WHOLE.name], WHOLE),
+        rubrics=(WHOLE,),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
         about=(about or "").strip(),
     )

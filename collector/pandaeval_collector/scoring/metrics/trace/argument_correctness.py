@@ -75,7 +75,7 @@ class CallVerdict(Answer):
     """``call``: the number of the call in the record."""
 
     call: int
-    reason: Annotated[str, Field(min_length=1, max_length=300)] = Field(
+    reason: Annotated[str, Field(max_length=300)] = Field(
         description="In at most 25 words: where the values come from, or what is wrong."
     )
     verdict: Literal["yes", "no", "unknown"]
@@ -92,10 +92,10 @@ class Arguments(Answer):
 
 def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
     asked = [each["call"] for each in given["tool_calls"]]
-    answered = [each.call for each in verdict.verdicts]
+    answered = [each.call for each in verdict.verdicts if each.reason.strip()]
     if sorted(answered) == asked:
         return None
-    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number"
+    return f"verdicts: exactly one for each of the {len(asked)} calls listed is wanted, by its number, with a reason"
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
@@ -174,7 +174,7 @@ def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, fact
 METRIC = of_trace(
     "argument_correctness",
     about=__doc__,
-    version="9",
+    version="10",
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     text="""

@@ -10,31 +10,25 @@ Source: ours, measured on conversations that people and checkers judged.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Why
+from pandaeval_collector.base.score import Finding
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import conversation
-from pandaeval_collector.scoring.metric import Metric, TraceMetric
-from pandaeval_collector.scoring.metrics.session._correctness import DOUBTED, RUBRIC, answered, finding_of
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
+from pandaeval_collector.scoring.metrics.session._correctness import PART, finding_of
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, told
 from pandaeval_otel.model import Trace
 
 
-async def _ask(trace: Trace, judge: Judge) -> Finding | None:
-    whole = conversation([trace], trace.digest)
-    return finding_of(await answered(RUBRIC, whole, judge), whole, judge.pack.suspects)
+async def _ask(trace: Trace, judge: Judge) -> Finding:
+    found, _ = await judge.answer(PART, trace)
+    return finding_of(found, conversation([trace], trace.digest), judge.pack.suspects)
 
 
-METRIC: TraceMetric = Metric(
-    level="trace",
-    name="correctness",
-    kind="llm",
-    version="2",
-    threshold=0.5,
-    question="Did the agent do its job in this run?",
-    needs="what was said and called; a judge",
-    evaluate=lambda trace, context: None if told(trace) else NOTHING_TOLD,
-    ask=_ask,
-    rubrics=(DOUBTED[RUBRIC.name], RUBRIC),
+METRIC = asking(
+    PART,
+    _ask,
+    "Did the agent do its job in this run?",
+    __doc__,
+    "what was said and called; a judge",
+    lambda trace, context: None if told(trace) else NOTHING_TOLD,
     asked_by_session=True,
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -47,8 +47,9 @@ class Completion(Answer):
         '"no": neither'
     )
     taken: Literal["yes", "no", "unknown"] = Field(
-        description='"yes": what the answer says is taken from results, or the task asks for words alone. "no": '
-        'results say otherwise, or nothing that could have told it was called. "unknown": they were not captured'
+        description='"yes": what the answer says is taken from results, or the task asks for words or general '
+        'knowledge alone. "no": results say otherwise, or nothing that could have told it was called. "unknown": they '
+        "were not captured"
     )
     verdict: Part
 
@@ -86,7 +87,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = of_trace(
     "task_completion",
     about=__doc__,
-    version="8",
+    version="9",
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",
     text="""
@@ -94,10 +95,11 @@ How much of the user's task was accomplished?
 
 - Take each thing that the user asked for by itself: the right thing, amount, place, time and form.
 - What a tool has to find out or to do is accomplished only if a result bears it out. An answer that results contradict,
-  or for which nothing was called that could have told it, is made up and accomplishes nothing. Where the task asks for
-  words alone, the answer is the outcome.
+  or that a tool could have told and nothing was called, is made up and accomplishes nothing. Where the task asks for
+  words alone, or for general knowledge that no tool of the agent's tells, the answer is the outcome.
 - An agent that asks for what it needs first, or refuses what its instructions forbid, accomplished a part at least. So
-  did one that tried and says truly that it failed, where the task allows for that.
+  did one that tried and says truly that it failed, where the task allows for that. One that asks for what it was told
+  or could look up put the user off.
 - An answer about something else, or that puts the user off, accomplishes nothing. A detour takes nothing away.
 
 "answered" and "taken" yes, or "rightly held back": 0.5 at least. "answered" no: 0.74 at most. "taken" no, unless

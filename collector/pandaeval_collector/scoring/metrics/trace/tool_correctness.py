@@ -99,7 +99,7 @@ def _score(value: float, found: ToolSelection, trace: Trace, facts: Facts) -> Sc
 METRIC = of_trace(
     "tool_correctness",
     about=__doc__,
-    version="8",
+    version="9",
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",
     text="""
@@ -111,7 +111,7 @@ excess, nor is looking first at what is to be changed. A tool that is not listed
 done well without a tool, or the agent was right to ask back or refuse, none is missing; neither is what is still to
 come where the facts say that the run may go on elsewhere.
 
-Without a name the number is 0.75 at least, with one that is missing or wrong below 1, and null only without a name.
+If none is named, the number is at least 0.75; if one is missing or wrong, below 1. It is null only if none is named.
 
 Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: in excess list_offices, 0.75. It
 called list_offices alone: missing track_parcel, wrong list_offices, 0.0.

@@ -28,7 +28,7 @@ def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
 METRIC = rated(
     "faithfulness",
     about=__doc__,
-    version="2",
+    version="3",
     question="Does the answer agree with what is known and with the results of tools?",
     needs="an answer, and knowledge or results of tools; a judge",
     before_asking=_before_asking,
@@ -37,9 +37,8 @@ Is the answer faithful? Does it match the knowledge that is given and the result
 count: to leave something out that is known costs nothing.
 
 Things that cost: a value other than the one in the result; a fact other than the one in the knowledge ("closes at six",
-"open until eight"); results that were never given back. What was
-neither given nor found may be common knowledge: it is a contradiction only if it cannot be true beside what is there,
-or if it is told as if a tool had said it.
+"open until eight"); a result that no tool gave. What was neither given nor found may be common knowledge: it is a
+contradiction only if it cannot be true beside what is there, or if it is told as if a tool had said it.
 
 Example: where the tool says 58 degrees and sunny, "58 degrees" is 5, "72 degrees" is 2.
 
