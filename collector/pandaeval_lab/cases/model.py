@@ -10,7 +10,18 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from pandaeval_collector.base.section import Duration
 
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -113,6 +124,40 @@ class Interaction(_Part):
     expected_tools: tuple[ExpectedCall, ...] | None = Field(default=None, description="The calls to make; []: none.")
 
 
+class Mock(_Part):
+    """What a tool answers in place of the tool itself: one of result, results, error and function."""
+
+    when: dict[str, Any] = Field(
+        default={}, description="Arguments that a call has to have, among others, to be answered so; {}: any call."
+    )
+    result: Any = Field(default=None, description="What every call gets.")
+    results: tuple[Any, ...] = Field(default=(), description="What one call after another gets; the last one goes on.")
+    error: Name | None = Field(default=None, description="The call fails, and this is what the agent is told.")
+    function: Name | None = Field(
+        default=None,
+        description="module:function or ./file.py:function, called with the call's arguments; what it raises is told "
+        "the agent.",
+    )
+    delay: Duration = Field(default=0.0, description="How long the answer takes, such as 2s.")
+    times: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Answers so many calls of an attempt; then the next mock that fits does."
+    )
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Mock:
+        said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
+        if len(said) != 1:
+            given = f"says {' and '.join(said)}" if said else "says nothing"
+            raise ValueError(f"{given}; write one of result, results, error and function")
+        if said == ["results"] and not self.results:
+            raise ValueError("results is empty; write a list, such as [pending, done]")
+        return self
+
+
+def _several(given: Any) -> Any:
+    return [given] if isinstance(given, Mapping) else given
+
+
 class RecordedCall(_Part):
     """A call as it was recorded, for replay."""
 
@@ -208,6 +253,14 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
+    mocks: dict[Name, Annotated[tuple[Mock, ...], Field(min_length=1), BeforeValidator(_several)]] = Field(
+        default={}, description="By tool what it answers in `pandaeval cases run`: the first mock that fits the call."
+    )
+    unmocked: Literal["refuse", "pass", "recorded"] | None = Field(
+        default=None,
+        description="A call that no mock fits fails (refuse, where there are mocks), reaches the tool (pass), or gets "
+        "what recorded.calls has for these arguments, one call after another, and fails where there is nothing.",
+    )
     scenario: Scenario | None = Field(
         default=None, description="A user whom a model plays, in place of fixed messages."
     )
@@ -245,6 +298,11 @@ class Case(_Part):
         """The input whose traces are trials of this case."""
         task = self.inputs.get("task")
         return task.strip() if isinstance(task, str) and task.strip() else None
+
+    @property
+    def is_mocked(self) -> bool:
+        """Whether calls in attempts at it are answered in place of the tools."""
+        return bool(self.mocks) or self.unmocked is not None
 
     @property
     def end_state(self) -> Mapping[str, Any]:

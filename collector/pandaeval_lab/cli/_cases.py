@@ -64,6 +64,11 @@ def print_layers(report: LayerReport, out: Console) -> None:
     made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
     notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
     notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
+    for tools, what in (
+        (report.refused, "no mock fitted these calls, which were refused: say in mocks what they get"),
+        (report.past_mocks, "these calls asked no mock, and the tools themselves answered: wrap them with mocked"),
+    ):
+        notes += [f"{what} ({', '.join(f'{tool} {n}×' for tool, n in tools.most_common(5))})"] if tools else []
     if notes:
         made.caption, made.caption_justify = "\n".join(notes), "left"
     out.print(made)

@@ -22,7 +22,7 @@ from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
-from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.graders import doubts, unanswered
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import requests
@@ -61,7 +61,7 @@ def check(
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
         typer.echo(safe(f"{path}: {told}{more}"))
-        for line in doubts(suite):
+        for line in (*doubts(suite), *unanswered(suite)):
             typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 

@@ -133,6 +133,10 @@ class LayerReport:
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
         self._places: dict[str, list[tuple[int, int]]] = {}
+        self.refused: Counter[str] = Counter()
+        """How often calls of each tool were refused, as no mock fitted."""
+        self.past_mocks: Counter[str] = Counter()
+        """How often each tool was called that asked no mock, in trials of cases with mocks."""
 
     def __enter__(self) -> LayerReport:
         return self
@@ -150,6 +154,8 @@ class LayerReport:
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
         self.whole.add(row, case)
+        self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
+        self.past_mocks.update(row["past_mocks"])
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
@@ -217,6 +223,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "reason": "" if verdict is None or correct else str(verdict["reason"]),
         "graders": graders,
         "trace_ids": results[0]["metadata"]["traces"],
+        **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
 
 
@@ -264,6 +271,9 @@ def _test_case(name: str, kind: str, row: Row) -> Element:
     layers = {f"layer.{layer}": state for layer, state in row["layers"].items()}
     for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
         SubElement(properties, "property", name=key, value=for_xml(value))
+    if row["mock_calls"]:
+        told = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
+        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *told]))
     why = for_xml(row["reason"][:500])
     if row["correct"] is False:
         failed = [each for each in row["graders"] if each["success"] is False]
