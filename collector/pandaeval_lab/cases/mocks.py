@@ -68,8 +68,7 @@ class Mocks:
         return tuple(self._by_tool)
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Reply:
-        """Answers a call with the arguments ``given``. ``defaults``: what those are that are left out. A mock's function
-        runs on the thread of the caller."""
+        """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
         if (found := self._fitting(tool, _plain(given), defaults or {})) is None:
             if self._case.unmocked == "pass":
                 return Reply("passed")

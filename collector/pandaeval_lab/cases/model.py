@@ -10,16 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pandaeval_collector.base.section import Duration
 
@@ -154,10 +145,6 @@ class Mock(_Part):
         return self
 
 
-def _several(given: Any) -> Any:
-    return [given] if isinstance(given, Mapping) else given
-
-
 class RecordedCall(_Part):
     """A call as it was recorded, for replay."""
 
@@ -253,7 +240,7 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
-    mocks: dict[Name, Annotated[tuple[Mock, ...], Field(min_length=1), BeforeValidator(_several)]] = Field(
+    mocks: dict[Name, Annotated[tuple[Mock, ...], Field(min_length=1)]] = Field(
         default={}, description="By tool what it answers in `pandaeval cases run`: the first mock that fits the call."
     )
     unmocked: Literal["refuse", "pass", "recorded"] | None = Field(
@@ -268,7 +255,8 @@ class Case(_Part):
     @model_validator(mode="before")
     @classmethod
     def _shorthands(cls, given: Any) -> Any:
-        """Accepts ``grader: one`` for ``graders: [one]`` and ``output_format: json`` for ``{type: json}``."""
+        """Accepts ``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``, and for a tool
+        with one mock this alone."""
         if not isinstance(given, Mapping):
             return given
         told = dict(given)
@@ -276,6 +264,8 @@ class Case(_Part):
             told["graders"] = [told.pop("grader")]
         if isinstance(told.get("output_format"), str):
             told["output_format"] = {"type": told["output_format"]}
+        if isinstance(mocks := told.get("mocks"), Mapping):
+            told["mocks"] = {name: [each] if isinstance(each, Mapping) else each for name, each in mocks.items()}
         return told
 
     @field_validator("tool_weights")

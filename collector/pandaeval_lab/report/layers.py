@@ -271,9 +271,6 @@ def _test_case(name: str, kind: str, row: Row) -> Element:
     layers = {f"layer.{layer}": state for layer, state in row["layers"].items()}
     for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
         SubElement(properties, "property", name=key, value=for_xml(value))
-    if row["mock_calls"]:
-        told = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
-        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *told]))
     why = for_xml(row["reason"][:500])
     if row["correct"] is False:
         failed = [each for each in row["graders"] if each["success"] is False]
@@ -282,4 +279,7 @@ def _test_case(name: str, kind: str, row: Row) -> Element:
         failure.text = for_xml("\n".join(lines))
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")
+    if row["mock_calls"]:
+        told = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
+        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *told]))
     return case

@@ -31,9 +31,9 @@ def mocked(tool: Tool) -> Tool:
     """Returns the tool, a function or a coroutine function, with its name, signature and docstring. While ``pandaeval
     cases run`` attempts a case with mocks, these answer; else the tool itself does.
 
-    A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where there
-    are mocks, calls outside of any case fail. They raise :class:`MockedToolError`, as do those that no mock fits, or for
-    which the mock says ``error``.
+    A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where
+    there are mocks, calls outside of any case fail. They raise :class:`MockedToolError`, as do those that no mock fits,
+    and those for which the mock says ``error``.
 
     >>> @mocked
     ... def find_order(order: int) -> str:
