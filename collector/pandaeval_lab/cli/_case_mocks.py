@@ -100,6 +100,7 @@ def stub(
     with socket.socket() as listener:
         try:
             listener.bind(("127.0.0.1", port))
+            listener.listen()
         except OSError as error:
             raise UserError(f"--port {port}: {error.strerror}; name another one, or 0 for a free one") from error
         typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL answers; Ctrl-C ends it.", err=True)

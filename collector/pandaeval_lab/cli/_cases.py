@@ -64,11 +64,6 @@ def print_layers(report: LayerReport, out: Console) -> None:
     made = table(columns, map(_row, rows), on=out, title="Cases, broken ones first")
     notes = [f"… and {cases - _MAX_ROWS} more (--cases-report has them all)"] if cases > _MAX_ROWS else []
     notes += [_EMPTY] if any(_NOTHING in row["layers"] for row in rows) else []
-    for tools, what in (
-        (report.refused, "no mock fitted these calls, which were refused: say in mocks what they get"),
-        (report.past_mocks, "these calls asked no mock, and the tools themselves answered: wrap them with mocked"),
-    ):
-        notes += [f"{what} ({', '.join(f'{tool} {n}×' for tool, n in tools.most_common(5))})"] if tools else []
     if notes:
         made.caption, made.caption_justify = "\n".join(notes), "left"
     out.print(made)
@@ -76,8 +71,15 @@ def print_layers(report: LayerReport, out: Console) -> None:
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
 
 
-def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
-    """Prints notices on traces without a case, cases without a trial, and parts of cases that are probably mistakes."""
+def tell_matching(trials: TrialMatcher, suite: Suite, report: LayerReport) -> None:
+    """Prints notices on traces without a case, cases without a trial, parts of cases that are probably mistakes, and
+    calls that no mock answered."""
+    for tools, what in (
+        (report.refused, "no mock fitted, and the call was refused: say in mocks what it gets"),
+        (report.past_mocks, "no mock was asked, and the tool itself answered: wrap it with mocked"),
+    ):
+        if tools:
+            _notice(f"{what} ({', '.join(f'{tool} {count}×' for tool, count in tools.most_common(5))})")
     for line in doubts(suite):
         _notice(line)
     if trials.alike:

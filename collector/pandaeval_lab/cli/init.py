@@ -21,7 +21,7 @@ def init(
 ) -> None:
     """Print one complete program for a framework: an agent with a tool, with the variables that capture content.
 
-    With cases: write a suite of three cases with mocked tools, and an agent that passes two, into a folder.
+    With cases: write a suite of three cases with mocked tools, and an agent that passes two, into pandaeval-cases.
     """
     known = programs()
     if framework is None:
