@@ -125,7 +125,9 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
     suite = yaml.safe_load((shop / "case.yaml").read_text())
     (case,) = suite["cases"]
     assert case["unmocked"] == "recorded"
-    case.update(open=[], graders=[], expected_tools=[], output_format={"excludes": ["I have refunded"], "contains": ["expired"]})
+    case.update(
+        open=[], graders=[], expected_tools=[], output_format={"excludes": ["I have refunded"], "contains": ["expired"]}
+    )
     (shop / "case.yaml").write_text(yaml.safe_dump(suite))
     # The world of that day is gone.
     agent = (shop / "agent.py").read_text()

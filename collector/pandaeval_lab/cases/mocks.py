@@ -69,7 +69,7 @@ class Mocks:
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Reply:
         """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
-        if (found := self._fitting(tool, _plain(given), defaults or {})) is None:
+        if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return Reply("passed")
             told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
@@ -103,7 +103,7 @@ class Mocks:
 
 def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
     if is_recorded:  # all arguments have to be equal
-        return same({**defaults, **mock.when}, {**defaults, **given})
+        return same({**defaults, **mock.when}, given)
     return all(name in given and same(value, given[name]) for name, value in mock.when.items())
 
 

@@ -240,7 +240,7 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
-    mocks: dict[Name, Annotated[tuple[Mock, ...], Field(min_length=1)]] = Field(
+    mocks: dict[Name, tuple[Mock, ...]] = Field(
         default={}, description="By tool what it answers in `pandaeval cases run`: the first mock that fits the call."
     )
     unmocked: Literal["refuse", "pass", "recorded"] | None = Field(
@@ -265,7 +265,7 @@ class Case(_Part):
         if isinstance(told.get("output_format"), str):
             told["output_format"] = {"type": told["output_format"]}
         if isinstance(mocks := told.get("mocks"), Mapping):
-            told["mocks"] = {name: [each] if isinstance(each, Mapping) else each for name, each in mocks.items()}
+            told["mocks"] = {name: each if isinstance(each, list) else [each] for name, each in mocks.items()}
         return told
 
     @field_validator("tool_weights")
