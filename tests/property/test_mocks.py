@@ -1,5 +1,5 @@
-"""Recorded calls are answered again: the same calls get the same results, those with equal arguments in their order; others
-are refused."""
+"""Recorded calls are answered again: the same calls get the same results, equal ones in their order; others are
+refused."""
 
 from __future__ import annotations
 

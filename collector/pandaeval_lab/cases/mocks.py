@@ -6,6 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, Literal
@@ -83,7 +84,7 @@ class Mocks:
                 result = plain_function(mock.function)(**given)
             except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
                 return Reply("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
-        return Reply("result", result, delay_s=mock.delay)
+        return Reply("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
 
     def has(self, call: ExpectedCall) -> bool:
         """Returns whether an expected call would be answered."""

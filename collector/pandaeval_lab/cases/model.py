@@ -118,28 +118,20 @@ class Interaction(_Part):
 class Mock(_Part):
     """What a tool answers in place of the tool itself: one of result, results, error and function."""
 
-    when: dict[str, Any] = Field(
-        default={}, description="Arguments that a call has to have, among others, to be answered so; {}: any call."
-    )
+    when: dict[str, Any] = Field(default={}, description="Arguments that a call must have, among others; {}: any.")
     result: Any = Field(default=None, description="What every call gets.")
     results: tuple[Any, ...] = Field(default=(), description="What one call after another gets; the last one goes on.")
     error: Name | None = Field(default=None, description="The call fails, and this is what the agent is told.")
-    function: Name | None = Field(
-        default=None,
-        description="module:function or ./file.py:function, called with the call's arguments; what it raises is told "
-        "the agent.",
-    )
+    function: Name | None = Field(default=None, description="module:function or ./file.py:function answers the call.")
     delay: Duration = Field(default=0.0, description="How long the answer takes, such as 2s.")
-    times: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="Answers so many calls of an attempt; then the next mock that fits does."
-    )
+    times: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Calls of an attempt, at most.")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Mock:
         said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
         if len(said) != 1:
-            given = f"says {' and '.join(said)}" if said else "says nothing"
-            raise ValueError(f"{given}; write one of result, results, error and function")
+            given = " and ".join(said) or "nothing"
+            raise ValueError(f"says {given}; write one of result, results, error and function")
         if said == ["results"] and not self.results:
             raise ValueError("results is empty; write a list, such as [pending, done]")
         return self
@@ -240,13 +232,11 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
-    mocks: dict[Name, tuple[Mock, ...]] = Field(
-        default={}, description="By tool what it answers in `pandaeval cases run`: the first mock that fits the call."
-    )
+    mocks: dict[Name, tuple[Mock, ...]] = Field(default={}, description="By tool; the first that fits a call answers.")
     unmocked: Literal["refuse", "pass", "recorded"] | None = Field(
         default=None,
-        description="A call that no mock fits fails (refuse, where there are mocks), reaches the tool (pass), or gets "
-        "what recorded.calls has for these arguments, one call after another, and fails where there is nothing.",
+        description="What a call gets that no mock fits: refuse (where there are mocks) and pass (to the tool itself); "
+        "recorded: the results in recorded.calls of calls with equal arguments, one after another, else refuse.",
     )
     scenario: Scenario | None = Field(
         default=None, description="A user whom a model plays, in place of fixed messages."

@@ -98,10 +98,8 @@ END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pand
 RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
 """Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
 user; and why that user spoilt the conversation."""
-RUN_SCOPE = "pandaeval_lab"
-"""Scope of the first span of each turn of ``pandaeval cases run``."""
-MOCK_CALLS = "pandaeval.mock.calls"
-"""Attribute with the calls that mocks answered while a span was current, each as JSON (``Reply.told``)."""
+RUN_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval.mock.calls"
+"""Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class Trial:
         except ValueError:
             return found[-1]
 
-    @cached_property
+    @property
     def mock_calls(self) -> tuple[dict[str, Any], ...]:
         """The calls that mocks answered or refused, in order of their spans."""
         stated = (span.attributes.get(MOCK_CALLS) for trace in self.traces for span in trace.spans)

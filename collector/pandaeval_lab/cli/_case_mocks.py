@@ -22,7 +22,7 @@ from pandaeval_collector.cli._output import safe
 from pandaeval_collector.config import closest
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import Mocks, Reply
-from pandaeval_lab.cases.model import Case, RecordedTool
+from pandaeval_lab.cases.model import RecordedTool
 from pandaeval_lab.running.stage import Stage
 from pandaeval_otel import PandaEvalSpanProcessor
 
@@ -44,8 +44,7 @@ def mcp(
     from mcp.server.stdio import stdio_server
 
     answers = _Answers(suite, case)
-    of = answers.default
-    assert of is not None
+    of = answers.cases[case]
     known = {tool.name: tool for tool in (of.recorded.tools if of.recorded else ())}
 
     async def list_tools(_: object, __: object) -> types.ListToolsResult:
@@ -60,7 +59,7 @@ def mcp(
     async def call_tool(asked: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
         reply = await answers.reply(call.name, call.arguments or {}, asked.meta or {})
         said = reply.error or reply.result
-        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+        text = said if isinstance(said, str) else _json(said)
         return types.CallToolResult(content=[types.TextContent(text=text)], is_error=bool(reply.error))
 
     async def serve() -> None:
@@ -82,7 +81,7 @@ def stub(
     """
     import uvicorn
     from starlette.applications import Starlette
-    from starlette.responses import JSONResponse
+    from starlette.responses import Response
     from starlette.routing import Route
 
     answers = _Answers(suite, case)
@@ -93,9 +92,10 @@ def stub(
         except ValueError:
             arguments = None
         if not isinstance(arguments, dict):
-            return JSONResponse({"error": "send the arguments as a JSON object"}, 400)
+            return Response('{"error": "send the arguments as a JSON object"}', 400)
         reply = await answers.reply(request.path_params["tool"], arguments, request.headers)
-        return JSONResponse({"error": reply.error} if reply.error else reply.result, _STATUS[reply.kind])
+        said = {"error": reply.error} if reply.error else reply.result
+        return Response(_json(said), _STATUS[reply.kind], media_type="application/json")
 
     with socket.socket() as listener:
         try:
@@ -109,15 +109,14 @@ def stub(
 
 
 class _Answers:
-    """Answers by the mocks of the case that a call's baggage names, else of the ``default``. Where a call is part of a
+    """Answers by the mocks of the case that a call's baggage names, else of ``case``. Where a call is part of a
     trace, a span in it brings the call into the report of ``cases run`` (``PANDAEVAL_ENDPOINT``)."""
 
     def __init__(self, suite: Path, case: str | None) -> None:
-        cases = {each.id: each for each in read_suite(suite).cases}
-        if case is not None and case not in cases:
-            raise UserError(f"--case {case}: {suite} has no such case; the nearest is {closest(case, cases)}")
-        self.default: Case | None = None if case is None else cases[case]
-        self._stage = Stage([*cases.values()], case or "")
+        self.cases = {each.id: each for each in read_suite(suite).cases}
+        if case is not None and case not in self.cases:
+            raise UserError(f"--case {case}: {suite} has no such case; the nearest is {closest(case, self.cases)}")
+        self._stage = Stage([*self.cases.values()], case or "")
         provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
         provider.add_span_processor(PandaEvalSpanProcessor())
         self._tracer = provider.get_tracer("pandaeval_lab.mocks")
@@ -133,6 +132,10 @@ class _Answers:
             context.detach(token)
         if reply.kind == "passed":
             reply = Reply("refused", error=f"{tool}: no mock fits, and there is no tool behind this address")
-        typer.echo(safe(json.dumps(reply.told(tool, arguments), ensure_ascii=False)), err=True)
+        typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
         await asyncio.sleep(reply.delay_s)
         return reply
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

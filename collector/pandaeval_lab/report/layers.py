@@ -133,10 +133,8 @@ class LayerReport:
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
         self._places: dict[str, list[tuple[int, int]]] = {}
-        self.refused: Counter[str] = Counter()
-        """How often calls of each tool were refused, as no mock fitted."""
-        self.past_mocks: Counter[str] = Counter()
-        """How often each tool was called that asked no mock, in trials of cases with mocks."""
+        self.refused, self.past_mocks = Counter[str](), Counter[str]()
+        """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
 
     def __enter__(self) -> LayerReport:
         return self

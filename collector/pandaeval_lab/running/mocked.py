@@ -33,7 +33,7 @@ def mocked(tool: Tool) -> Tool:
 
     A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where
     there are mocks, calls outside of any case fail. They raise :class:`MockedToolError`, as do those that no mock fits,
-    and those for which the mock says ``error``.
+    and those for which the mock says ``error``. Raises ``TypeError`` for what is no function.
 
     >>> @mocked
     ... def find_order(order: int) -> str:
@@ -41,10 +41,12 @@ def mocked(tool: Tool) -> Tool:
     >>> find_order(17)
     'order 17 is on its way'
     """
+    if not inspect.isroutine(tool):
+        raise TypeError("mocked takes a function: write it below the decorator by which your framework makes a tool")
     signature = inspect.signature(tool)
     parameters = signature.parameters.items()
     defaults = {name: each.default for name, each in parameters if each.default is not each.empty}
-    rest = {name for name, each in parameters if each.kind is each.VAR_KEYWORD}
+    rest = {"self", *(name for name, each in parameters if each.kind is each.VAR_KEYWORD)}
 
     def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reply | None:
         if (stage := _stage or _of_environment()) is None:

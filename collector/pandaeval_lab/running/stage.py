@@ -13,8 +13,7 @@ from pandaeval_lab.cases.mocks import Mocks, Reply
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import MOCK_CALLS
 from pandaeval_otel.base import semconv
-
-_MOST_ATTEMPTS = 10_000
+from pandaeval_otel.base.names import bounded
 
 
 class Stage:
@@ -22,14 +21,14 @@ class Stage:
 
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
         """``default``: id of the case whose mocks answer where baggage names none."""
-        self._cases, self._default = {case.id: case for case in cases}, default
+        self._cases, self._default = {bounded(case.id): case for case in cases}, default
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Reply:
         """Answers a call, and notes it on the current span."""
-        named = str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default)
-        case, attempt = self._cases.get(named), str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID) or "")
+        named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
+        case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:
             cure = "pass OpenTelemetry's context on to where tools are called (threads, baggage of requests)"
             why = f"there is no case {named}" if named else f"it is not known of which case the call is: {cure}"
@@ -38,9 +37,9 @@ class Stage:
             return Reply("passed")
         else:
             with self._lock:
-                mocks = self._attempts.setdefault((named, attempt), Mocks(case))
-                if len(self._attempts) > _MOST_ATTEMPTS:
-                    del self._attempts[next(iter(self._attempts))]
+                if attempt not in self._attempts:
+                    self._attempts[attempt] = Mocks(case)
+                mocks = self._attempts[attempt]
             reply = mocks.reply(tool, given, defaults)
         span = trace.get_current_span()
         with self._lock:  # calls at the same time may share a span
