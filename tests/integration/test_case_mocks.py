@@ -44,7 +44,8 @@ def run_cases(folder: Path, suite: str) -> tuple[str, dict[str, Any]]:
 def shop(tmp_path: Path) -> Path:
     """The suite and the agent of ``init cases``."""
     done = pandaeval(tmp_path, "init", "cases")
-    assert done.stdout == "cd pandaeval-cases\npandaeval cases run suite.yaml --agent agent:answer\n"
+    next_ = "pandaeval cases run pandaeval-cases/suite.yaml --agent pandaeval-cases/agent.py:answer\n"
+    assert done.stdout == next_, done.stderr
     return tmp_path / "pandaeval-cases"
 
 

@@ -22,7 +22,7 @@ _MOST_TOLD = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MockAnswer:
     """What a call gets. ``kind``: ``result``; ``error``; ``refused``, as no mock fits; ``passed`` to the tool itself.
     ``error``: what the agent is told in place of a result; ``delay_s``: seconds that the answer takes."""
 
@@ -68,23 +68,25 @@ class Mocks:
         """The names of the tools that have mocks, or recorded calls to be answered by."""
         return tuple(self._by_tool)
 
-    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Reply:
+    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
         """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
-                return Reply("passed")
+                return MockAnswer("passed")
             told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
-            return Reply("refused", error=f"{told}; add one to mocks.{tool}, or let it through with unmocked: pass")
+            return MockAnswer(
+                "refused", error=f"{told}; add one to mocks.{tool}, or let it through with unmocked: pass"
+            )
         mock, before = found
         if mock.error is not None:
-            return Reply("error", error=mock.error, delay_s=mock.delay)
+            return MockAnswer("error", error=mock.error, delay_s=mock.delay)
         result = mock.results[min(before, len(mock.results) - 1)] if mock.results else mock.result
         if mock.function is not None:
             try:
                 result = plain_function(mock.function)(**given)
             except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
-                return Reply("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
-        return Reply("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
+                return MockAnswer("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
+        return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
 
     def has(self, call: ExpectedCall) -> bool:
         """Returns whether an expected call would be answered."""

@@ -21,7 +21,7 @@ from pandaeval_collector.cli._hand import file_argument
 from pandaeval_collector.cli._output import safe
 from pandaeval_collector.config import closest
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cases.mocks import Mocks, Reply
+from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import RecordedTool
 from pandaeval_lab.running.stage import Stage
 from pandaeval_otel import PandaEvalSpanProcessor
@@ -121,7 +121,7 @@ class _Answers:
         provider.add_span_processor(PandaEvalSpanProcessor())
         self._tracer = provider.get_tracer("pandaeval_lab.mocks")
 
-    async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> Reply:
+    async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> MockAnswer:
         """Answers a call, when its delay is over. ``carrier``: may have ``traceparent`` and ``baggage``."""
         carried = TraceContextTextMapPropagator().extract(carrier, W3CBaggagePropagator().extract(carrier))
         token = context.attach(carried)
@@ -131,7 +131,7 @@ class _Answers:
         finally:
             context.detach(token)
         if reply.kind == "passed":
-            reply = Reply("refused", error=f"{tool}: no mock fits, and there is no tool behind this address")
+            reply = MockAnswer("refused", error=f"{tool}: no mock fits, and there is no tool behind this address")
         typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
         await asyncio.sleep(reply.delay_s)
         return reply

@@ -46,7 +46,7 @@ def init(
             (target / path.name.removesuffix(".txt")).write_bytes(path.read_bytes())
     except OSError as error:
         raise UserError(f"{target}: cannot be written ({error.strerror}); name what is not there yet") from error
-    typer.echo(f"cd {target}\npandaeval cases run suite.yaml --agent agent:answer")
+    typer.echo(f"pandaeval cases run {target / 'suite.yaml'} --agent {target / 'agent.py'}:answer")
 
 
 def programs() -> dict[str, Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from pandaeval_lab.cases.mocks import Reply
+    from pandaeval_lab.cases.mocks import MockAnswer
     from pandaeval_lab.running.stage import Stage
 
 SUITE = "PANDAEVAL_MOCKS"
@@ -48,7 +48,7 @@ def mocked(tool: Tool) -> Tool:
     defaults = {name: each.default for name, each in parameters if each.default is not each.empty}
     rest = {"self", *(name for name, each in parameters if each.kind is each.VAR_KEYWORD)}
 
-    def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reply | None:
+    def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MockAnswer | None:
         if (stage := _stage or _of_environment()) is None:
             return None
         bound = signature.bind(*args, **kwargs)
@@ -92,7 +92,7 @@ def _of_environment() -> Stage | None:
     return Stage(read_suite(Path(os.environ[SUITE])).cases)
 
 
-def _result(reply: Reply) -> Any:
+def _result(reply: MockAnswer) -> Any:
     if reply.error:
         raise MockedToolError(reply.error)
     return reply.result

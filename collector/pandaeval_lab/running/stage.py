@@ -9,7 +9,7 @@ from typing import Any
 
 from opentelemetry import baggage, trace
 
-from pandaeval_lab.cases.mocks import Mocks, Reply
+from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import MOCK_CALLS
 from pandaeval_otel.base import semconv
@@ -25,16 +25,16 @@ class Stage:
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
-    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Reply:
+    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
         """Answers a call, and notes it on the current span."""
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
         case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:
             cure = "pass OpenTelemetry's context on to where tools are called (threads, baggage of requests)"
             why = f"there is no case {named}" if named else f"it is not known of which case the call is: {cure}"
-            reply = Reply("refused", error=f"{tool}: {why}")
+            reply = MockAnswer("refused", error=f"{tool}: {why}")
         elif not case.is_mocked:
-            return Reply("passed")
+            return MockAnswer("passed")
         else:
             with self._lock:
                 if attempt not in self._attempts:

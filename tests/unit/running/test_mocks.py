@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -21,11 +22,12 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_lab import MockedToolError, mocked
 from pandaeval_lab.cases.files import CaseFileError, read_suite
-from pandaeval_lab.cases.mocks import Mocks
+from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.running import mocked as module
 from pandaeval_lab.running.stage import Stage
 from pandaeval_otel import using_case, using_session
+from support.deploy import ROOT
 
 
 def _case(id_: str = "shop", unmocked: str | None = None, recorded: Any = None, **mocks: Any) -> Case:
@@ -232,6 +234,45 @@ def test_a_mistake_is_told_with_its_place_and_cure(tmp_path: Path, lines: str, w
     with pytest.raises(CaseFileError) as raised:
         read_suite(tmp_path / "suite.yaml")
     assert why in str(raised.value)
+
+
+def test_the_documented_example_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "cases.md").read_text()
+    (tmp_path / "suite.yaml").write_text(re.findall(r"```yaml\n(- id: refund-in-two-steps.*?)```", text, re.DOTALL)[0])
+    (tmp_path / "world.py").write_text("def shipping_costs(weight):\n    return weight * 2\n")
+    monkeypatch.chdir(tmp_path)
+    (case,) = read_suite(tmp_path / "suite.yaml").cases
+    mocks, order = Mocks(case), {"order": 17}
+    assert _replies(mocks, "refund_status", *[order] * 4) == ["pending", "pending", "done", "done"]
+    assert mocks.reply("refund_order", order) == MockAnswer("error", error="try again later", delay_s=2.0)
+    assert _replies(mocks, "refund_order", order, order) == [{"refunded": 40}] * 2
+    assert _replies(mocks, "shipping_costs", {"weight": 3}) == [6]
+    assert mocks.reply("refund_order", {"order": 18}).kind == "refused"
+
+
+def test_what_the_agent_does_to_a_result_is_its_own_affair() -> None:
+    mocks = Mocks(_case(find={"result": [1]}))
+    mocks.reply("find", {}).result.append(2)
+    assert mocks.reply("find", {}).result == [1]
+
+
+def test_what_is_no_function_is_told() -> None:
+    with pytest.raises(TypeError, match="below the decorator by which your framework makes a tool"):
+        mocked(partial(print, "x"))
+
+
+class Shop:
+    @mocked
+    def find(self, q: str) -> str:
+        return q
+
+
+@pytest.mark.usefixtures("playing")
+def test_a_method_is_called_without_its_object() -> None:
+    call = {"tool_name": "find", "parameters": {"q": "x"}, "result": 1}
+    module.play(Stage([_case("a", "recorded", {"calls": [call]})]))
+    with using_case("a", 1, propagate=True):
+        assert Shop().find("x") == 1  # type: ignore[comparison-overlap]
 
 
 def test_expected_calls_that_will_be_refused_are_told(tmp_path: Path) -> None:
