@@ -21,6 +21,7 @@ from mcp import Client, StdioServerParameters
 
 from pandaeval_lab.replay.files import result_lines
 from support.collector import CollectorProcess
+from support.ports import free_ports
 
 MAIN = (sys.executable, "-c", "from pandaeval_collector.cli import main; main()")
 ENVIRON = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_", "GITHUB"))}
@@ -31,9 +32,9 @@ def pandaeval(folder: Path, *words: str, **variables: str) -> subprocess.Complet
     return subprocess.run([*MAIN, *words], cwd=folder, env=environ, capture_output=True, text=True, timeout=240)
 
 
-def run_cases(folder: Path, suite: str) -> tuple[str, dict[str, Any]]:
-    """What ``cases run`` prints, and the score of each case's trial with its metadata."""
-    done = pandaeval(folder, "cases", "run", suite, "--agent", "agent:answer", "--metrics", "trial_correct")
+def run_cases(folder: Path, suite: str, agent: str = "agent:answer", *more: str) -> tuple[str, dict[str, Any]]:
+    """What ``cases run`` prints, and the result of each case's last trial."""
+    done = pandaeval(folder, "cases", "run", suite, "--agent", agent, "--metrics", "trial_correct", *more)
     assert done.returncode == 0, done.stderr
     results = result_lines(folder / "pandaeval-run" / "results.jsonl")
     trials = {each["metadata"]["case"]: each for each in results if each["metric"] == "trial_correct"}
@@ -217,3 +218,90 @@ def test_mocks_answer_over_http_by_the_case_that_baggage_names(tmp_path: Path) -
         assert process.stderr is not None
         printed = [json.loads(line) for line in process.stderr]
     assert printed[1] == {"tool": "pay", "arguments": {"order": 17}, "kind": "result", "result": {"paid": 40}}
+
+
+# Knows nothing of pandaeval: it passes the headers of its requests on to its tools, as instrumented clients do.
+AGENT = """
+import json, sys, urllib.error, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from opentelemetry.context import attach, detach
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import extract, inject
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+provider = TracerProvider()
+exporter = OTLPSpanExporter(endpoint=sys.argv[2] + "/v1/traces")
+provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=200))
+tracer = provider.get_tracer("shop")
+
+def text(role, content):
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": content}]}])
+
+def pay(order):
+    with tracer.start_as_current_span("execute_tool pay") as span:
+        span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"})
+        span.set_attribute("gen_ai.tool.call.arguments", json.dumps({"order": order}))
+        headers = {}
+        inject(headers)
+        body = json.dumps({"order": order}).encode()
+        try:
+            answer = urllib.request.urlopen(urllib.request.Request(sys.argv[3] + "/pay", body, headers)).read()
+        except urllib.error.HTTPError as error:
+            answer = error.read()
+        span.set_attribute("gen_ai.tool.call.result", answer.decode())
+        return json.loads(answer)
+
+def work(message):
+    with tracer.start_as_current_span("invoke_agent shop") as span:
+        span.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"})
+        span.set_attribute("gen_ai.input.messages", text("user", message))
+        paid = pay(17)
+        paid = pay(17) if "error" in paid else paid
+        span.set_attribute("gen_ai.output.messages", text("assistant", f"Paid: {paid}"))
+        return f"Paid: {paid}"
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        token = attach(extract(dict(self.headers)))
+        reply = json.dumps({"answer": work(body["message"])}).encode()
+        detach(token)
+        self.send_response(200)
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.slow
+def test_what_the_stub_answered_to_an_agent_elsewhere_stands_in_the_report(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    (tmp_path / "suite.yaml").write_text(
+        SUITE.replace("{task: Pay}", "{task: Pay}\n  expected_tools: [{name: pay}, {name: pay}]")
+    )
+    port, grpc, http = free_ports(3)
+    server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}"}
+    (tmp_path / "pandaeval.yaml").write_text(json.dumps({"server": server, "close": {"quiet": "1s"}}))
+    with stubbed(tmp_path, PANDAEVAL_ENDPOINT=server["grpc"]) as (url, _):
+        words = [sys.executable, "agent.py", str(port), f"http://{server['http']}", url]
+        with subprocess.Popen(words, cwd=tmp_path, env=ENVIRON, stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdout is not None
+            assert agent.stdout.readline() == "ready\n"
+            told, trials = run_cases(
+                tmp_path,
+                "suite.yaml",
+                f"http://127.0.0.1:{port}",
+                *["--trials", "2", "--only", "pay", "-c", "pandaeval.yaml"],
+            )
+            agent.kill()
+    assert trials["pay"]["score"] == 1.0, told
+    assert [(call["kind"], call["arguments"]) for call in trials["pay"]["metadata"]["mock_calls"]] == [
+        ("error", {"order": 17}),
+        ("result", {"order": 17}),
+    ]
+    assert "no mock was asked" not in told

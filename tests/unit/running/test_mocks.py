@@ -75,7 +75,7 @@ def test_the_first_mock_that_fits_answers(mock: Any, calls: list[dict[str, Any]]
 def test_what_does_not_fit_is_refused_with_the_cure(given: dict[str, Any]) -> None:
     reply = Mocks(_case(pay={"when": {"n": 1}, "result": "one"})).reply("pay", given)
     assert reply.kind == "refused"
-    assert reply.error.startswith(f"pay: no mock of case shop fits {json.dumps(given)}; add one to mocks.pay, or let")
+    assert reply.error.startswith(f"pay: no mock of case shop fits {json.dumps(given)}; add one to mocks.pay, or say")
     assert Mocks(_case(pay={"result": 1})).reply("book", given).kind == "refused"
 
 
