@@ -27,6 +27,7 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "output_format": ("output_format", shapes.OutputFormat, "{type: json}"),
     "counted_calls": ("counted_calls", shapes.CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", shapes.Recorded, "{messages: [...]}"),
+    "mocks": ("a mock", shapes.Mock, "{result: done}"),
     "scenario": ("scenario", shapes.Scenario, "{goal: Get the money for order 17 back}"),
 }
 """The name, model and an example of each part, by the field that holds it."""
@@ -36,7 +37,12 @@ _MAPS = {
     "thresholds": "{tool_correctness: 0.75}",
     "expected_outcome": "{tools_called: [search]}",
 }
-_LISTS = {"cases": "[{id: refund-3}]", "expected_tools": "[{tool_name: search}]", "graders": "[end_state]"}
+_LISTS = {
+    "results": "[pending, done]",
+    "cases": "[{id: refund-3}]",
+    "expected_tools": "[{tool_name: search}]",
+    "graders": "[end_state]",
+}
 _MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
     shapes.Case: {
         "inputs: {task: ...}": ("task", "input", "prompt", "question", "query", "message", "user"),
@@ -219,7 +225,8 @@ _HEAD = """\
 # What the agent should have done is yours to say:
 #   1. write expected_tools (the calls of tools that change something; [] for none), or an expected outcome;
 #   2. take what you filled in out of "open" (or the whole line). Until then no trial of the case is decided.
-# recorded.calls has what was called and what came back, for replay.
+# recorded.calls has what was called and what came back: `pandaeval cases run` answers the same calls of tools that the
+# agent has wrapped with `mocked` so again. What other calls are to get goes to "mocks".
 """
 
 
@@ -266,6 +273,7 @@ def freeze(
         "tool_sequence_matters": False,
         "graders": ["run_ended"],
         "open": ["expected_tools"],
+        "unmocked": "recorded",
         "recorded": {
             "trace_ids": ids,
             "tools": [

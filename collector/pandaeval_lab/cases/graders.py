@@ -10,6 +10,7 @@ from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import GRADERS, registry
+from pandaeval_lab.cases.mocks import Mocks, plain_function
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cases.trial import Trial, TrialContext, finding, function, source_of
 
@@ -32,6 +33,15 @@ def doubts(suite: Suite) -> Iterator[str]:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
         yield f"{_some(ids)} have the same inputs.task: the spans of a run have to name the case (using_case)"
+
+
+def unanswered(suite: Suite) -> Iterator[str]:
+    """Yields a sentence for each case with mocks that expects calls which ``pandaeval cases run`` will refuse."""
+    for case in (case for case in suite.cases if case.is_mocked and case.unmocked != "pass"):
+        mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
+        expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
+        if expected:
+            yield f"{case.id}: no mock fits the expected calls of {_some([*expected])}: say in mocks what they get"
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -93,6 +103,10 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
         wrong += [(("cases", at, "thresholds", name), _unknown(name, known)) for name in sorted(unknown)]
         if case.end_state_from is not None:
             wrong += [(("cases", at, "end_state_from"), fault) for fault in _making(function, case.end_state_from)]
+        for tool, several in case.mocks.items():
+            for index, mock in enumerate(several):
+                faults = () if mock.function is None else _making(plain_function, mock.function)
+                wrong += [(("cases", at, "mocks", tool, index, "function"), fault) for fault in faults]
         cases.append(case.model_copy(update={"graders": names}))
     return suite.model_copy(update={"cases": tuple(cases)}), wrong
 

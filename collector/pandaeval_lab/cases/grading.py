@@ -138,6 +138,8 @@ class TrialGrader:
             "gates": metric.name in {short(name) for name in declared(case)},
             "traces": [trace.trace_id for trace in trial.traces],
             **({"suite": self.suite.name} if self.suite.name else {}),
+            **({"mock_calls": trial.mock_calls} if metric is self._correct and trial.mock_calls else {}),
+            **({"past_mocks": trial.past_mocks} if metric is self._correct and trial.past_mocks else {}),
         }
         rests_on = {**self._preparation.depends_on(metric, threshold), **depends}
         return Result(

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pandaeval_collector.base.section import Duration
+
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Compared = Literal["exact", "text", "number", "unordered", "any"]
@@ -113,6 +115,28 @@ class Interaction(_Part):
     expected_tools: tuple[ExpectedCall, ...] | None = Field(default=None, description="The calls to make; []: none.")
 
 
+class Mock(_Part):
+    """What a tool answers in place of the tool itself: one of result, results, error and function."""
+
+    when: dict[str, Any] = Field(default={}, description="Arguments that a call must have, among others; {}: any.")
+    result: Any = Field(default=None, description="What every call gets.")
+    results: tuple[Any, ...] = Field(default=(), description="What one call after another gets; the last one goes on.")
+    error: Name | None = Field(default=None, description="The call fails, and this is what the agent is told.")
+    function: Name | None = Field(default=None, description="module:function or ./file.py:function answers the call.")
+    delay: Duration = Field(default=0.0, description="How long the answer takes, such as 2s.")
+    times: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Calls of an attempt, at most.")
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Mock:
+        said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
+        if len(said) != 1:
+            given = " and ".join(said) or "nothing"
+            raise ValueError(f"says {given}; write one of result, results, error and function")
+        if said == ["results"] and not self.results:
+            raise ValueError("results is empty; write a list, such as [pending, done]")
+        return self
+
+
 class RecordedCall(_Part):
     """A call as it was recorded, for replay."""
 
@@ -208,6 +232,12 @@ class Case(_Part):
         default=(), description="What a person has yet to fill in; the case is not decided before."
     )
     recorded: Recorded | None = None
+    mocks: dict[Name, tuple[Mock, ...]] = Field(default={}, description="By tool; the first that fits a call answers.")
+    unmocked: Literal["refuse", "pass", "recorded"] | None = Field(
+        default=None,
+        description="What a call gets that no mock fits: refuse (where there are mocks) and pass (to the tool itself); "
+        "recorded: the results in recorded.calls of calls with equal arguments, one after another, else refuse.",
+    )
     scenario: Scenario | None = Field(
         default=None, description="A user whom a model plays, in place of fixed messages."
     )
@@ -215,7 +245,8 @@ class Case(_Part):
     @model_validator(mode="before")
     @classmethod
     def _shorthands(cls, given: Any) -> Any:
-        """Accepts ``grader: one`` for ``graders: [one]`` and ``output_format: json`` for ``{type: json}``."""
+        """Accepts ``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``, and for a tool
+        with one mock this alone."""
         if not isinstance(given, Mapping):
             return given
         told = dict(given)
@@ -223,6 +254,8 @@ class Case(_Part):
             told["graders"] = [told.pop("grader")]
         if isinstance(told.get("output_format"), str):
             told["output_format"] = {"type": told["output_format"]}
+        if isinstance(mocks := told.get("mocks"), Mapping):
+            told["mocks"] = {name: each if isinstance(each, list) else [each] for name, each in mocks.items()}
         return told
 
     @field_validator("tool_weights")
@@ -245,6 +278,11 @@ class Case(_Part):
         """The input whose traces are trials of this case."""
         task = self.inputs.get("task")
         return task.strip() if isinstance(task, str) and task.strip() else None
+
+    @property
+    def is_mocked(self) -> bool:
+        """Whether calls in attempts at it are answered in place of the tools."""
+        return bool(self.mocks) or self.unmocked is not None
 
     @property
     def end_state(self) -> Mapping[str, Any]:

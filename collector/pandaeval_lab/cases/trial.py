@@ -4,6 +4,7 @@ traces are trials of which case."""
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -97,6 +98,8 @@ END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pand
 RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
 """Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
 user; and why that user spoilt the conversation."""
+RUN_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval.mock.calls"
+"""Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,21 @@ class Trial:
             return found[-1]
 
     @property
+    def mock_calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls that mocks answered or refused, in order of their spans."""
+        stated = (span.attributes.get(MOCK_CALLS) for trace in self.traces for span in trace.spans)
+        return tuple(orjson.loads(call) for calls in stated if isinstance(calls, list | tuple) for call in calls)
+
+    @property
+    def past_mocks(self) -> list[str]:
+        """The tools, one for each call, that spans of an attempt by ``cases run`` tell of, and that asked no mock."""
+        if not self.case.is_mocked or not any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans):
+            return []
+        left = Counter(call.name for call in self.all_calls)
+        left.subtract(call["tool"] for call in self.mock_calls)
+        return [*left.elements()]
+
+    @property
     def spoilt(self) -> Unscored | None:
         """Why nothing can be told of the agent, if the simulated user failed."""
         why = self.stated(SIMULATOR_FAILED)
@@ -200,7 +218,7 @@ class Trial:
     @cached_property
     def evidence(self) -> str:
         """Digest of all that grading rests on: the traces, the case's expectations, and the source of the end state."""
-        expects = self.case.model_dump(mode="json", exclude={"description", "source", "recorded", "scenario"})
+        expects = self.case.model_dump(mode="json", exclude=_NO_EXPECTATION)
         told: list[Any] = [
             [trace.digest for trace in self.traces],
             _digest(orjson.dumps(expects, option=orjson.OPT_SORT_KEYS)),
@@ -253,6 +271,7 @@ def said_first(trace: Trace) -> str | None:
     return first or trace.input
 
 
+_NO_EXPECTATION = {"description", "source", "recorded", "mocks", "unmocked", "scenario"}
 _MOST_UNKNOWN = 100
 _MOST_SAID = 80
 

@@ -22,6 +22,7 @@ from pandaeval_collector.cli._hand import config_option, declared, file_argument
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config, closest
 from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
@@ -31,7 +32,9 @@ from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
 from pandaeval_lab.running.door import Door
+from pandaeval_lab.running.mocked import play
 from pandaeval_lab.running.simulated import Simulator
+from pandaeval_lab.running.stage import Stage
 
 _AGENT = (
     "The agent under test: module:function or ./file.py:function, called with (message, context), which returns a text "
@@ -108,6 +111,8 @@ def run(options: CaseRunOptions) -> None:
     if options.simulate is not None:
         asked = {**config.judge.extra, "temperature": options.temperature, "seed": options.seed}
         simulation = settings_of(options.config, options.simulate, {"judge.extra": asked})
+    for line in unanswered(suite):
+        typer.echo(f"notice: {safe(line)}", err=True)
     run_id = secrets.token_hex(4)
     attempts = [
         Attempted(case, str(trial), f"{case.id}/{trial}/{run_id}")
@@ -147,6 +152,8 @@ async def _run(
     async with AsyncExitStack() as held:
         door = await held.enter_async_context(Door(config if options.is_remote else None))
         os.environ["PANDAEVAL_ENDPOINT"] = door.grpc  # for a processor that the agent's module makes
+        if not options.is_remote and any(each.case.is_mocked for each in attempts):
+            play(Stage([each.case for each in attempts]))
         agent = http_agent(options.agent, held) if options.is_remote else python_agent(options.agent)
         tracing = Tracing(door.grpc, here=not options.is_remote)
         simulator = None

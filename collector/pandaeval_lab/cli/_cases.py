@@ -71,8 +71,15 @@ def print_layers(report: LayerReport, out: Console) -> None:
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
 
 
-def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
-    """Prints notices on traces without a case, cases without a trial, and parts of cases that are probably mistakes."""
+def tell_matching(trials: TrialMatcher, suite: Suite, report: LayerReport) -> None:
+    """Prints notices on traces without a case, cases without a trial, parts of cases that are probably mistakes, and
+    calls that no mock answered."""
+    for tools, what in (
+        (report.refused, "no mock fitted, and the call was refused: say in mocks what it gets"),
+        (report.past_mocks, "no mock was asked, and the tool itself answered: wrap it with mocked"),
+    ):
+        if tools:
+            _notice(f"{what} ({', '.join(f'{tool} {count}×' for tool, count in tools.most_common(5))})")
     for line in doubts(suite):
         _notice(line)
     if trials.alike:

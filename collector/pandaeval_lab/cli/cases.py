@@ -22,8 +22,9 @@ from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
 from pandaeval_collector.show.view.texts import estimate
 from pandaeval_lab.cases.files import freeze, read_suite, to_yaml
-from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.graders import doubts, unanswered
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._case_mocks import mcp, stub
 from pandaeval_lab.cli._case_run import run
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.cli._writing import output_file
@@ -38,7 +39,8 @@ _FILE = "Take the run from these files, as for evaluate, instead of a running co
 
 
 cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
-cases.command("run")(run)
+for command in (run, mcp, stub):
+    cases.command(command.__name__)(command)
 
 
 @cases.command("schema")
@@ -61,7 +63,7 @@ def check(
         told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         more = f"; left open: {', '.join(left_open[:10])}" if left_open else ""
         typer.echo(safe(f"{path}: {told}{more}"))
-        for line in doubts(suite):
+        for line in (*doubts(suite), *unanswered(suite)):
             typer.echo(safe(f"notice: {path}: {line}"), err=True)
 
 

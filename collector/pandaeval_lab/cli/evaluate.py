@@ -188,7 +188,7 @@ class Evaluation:
                 if self._layers is not None:
                     print_layers(self._layers, console(file=target))
             if self._layers is not None and self._suite is not None and self._matcher is not None:
-                tell_matching(self._matcher, self._suite)
+                tell_matching(self._matcher, self._suite, self._layers)
                 if self._options.cases_report is not None:
                     write_layers(self._layers, self._options.cases_report)
             gates, verdict = self._gates()

@@ -1,4 +1,4 @@
-"""``pandaeval init``: a whole program for a framework, whose runs are scored."""
+"""``pandaeval init``: a whole program for a framework, whose runs are scored, or a suite of cases with an agent."""
 
 from __future__ import annotations
 
@@ -12,32 +12,41 @@ from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.config import closest
 
 _PROGRAMS = Path(__file__).parent / "_programs"
+_CASES = "cases"
 
 
 def init(
-    framework: Annotated[str | None, typer.Argument(help="Name of a framework; without it they are listed.")] = None,
-    output: Annotated[Path | None, output_option("Write the program to this file, which must be new.")] = None,
+    framework: Annotated[str | None, typer.Argument(help="A framework, or cases; else all are listed.")] = None,
+    output: Annotated[Path | None, output_option("Write to this file, or folder of cases, which must be new.")] = None,
 ) -> None:
-    """Print one complete program for a framework: an agent with a tool, with the variables that capture content."""
+    """Print one complete program for a framework: an agent with a tool, with the variables that capture content.
+
+    With cases: write a suite of three cases with mocked tools, and an agent that passes two, into pandaeval-cases.
+    """
     known = programs()
     if framework is None:
-        for name in known:
+        for name in (*known, _CASES):
             typer.echo(f"pandaeval init {name}")
         return
     found = known.get(framework)
-    if found is None:
-        meant = closest(framework, known)
+    if found is None and framework != _CASES:
+        meant = closest(framework, [*known, _CASES])
         cure = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
         raise UserError(f"{framework}: there is no program for it; {cure}")
-    text = found.read_text(encoding="utf-8")
-    if output is None:
-        return typer.echo(text, nl=False)
+    if found is not None and output is None:
+        return typer.echo(found.read_text(encoding="utf-8"), nl=False)
+    target = output or Path("pandaeval-cases")
     try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
+        if found is not None:
+            with target.open("x", encoding="utf-8") as file:
+                file.write(found.read_text(encoding="utf-8"))
+            return typer.echo(f"{target}: its first lines say what to install and how to run it")
+        target.mkdir(parents=True)
+        for path in (_PROGRAMS / _CASES).iterdir():
+            (target / path.name.removesuffix(".txt")).write_bytes(path.read_bytes())
     except OSError as error:
-        raise UserError(f"{output}: cannot be written ({error.strerror}); name a file that is not there") from error
-    typer.echo(f"{output}: its first lines say what to install and how to run it")
+        raise UserError(f"{target}: cannot be written ({error.strerror}); name what is not there yet") from error
+    typer.echo(f"pandaeval cases run {target / 'suite.yaml'} --agent {target / 'agent.py'}:answer")
 
 
 def programs() -> dict[str, Path]:

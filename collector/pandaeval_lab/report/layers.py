@@ -133,6 +133,8 @@ class LayerReport:
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
         self._places: dict[str, list[tuple[int, int]]] = {}
+        self.refused, self.past_mocks = Counter[str](), Counter[str]()
+        """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
 
     def __enter__(self) -> LayerReport:
         return self
@@ -150,6 +152,8 @@ class LayerReport:
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
         self.whole.add(row, case)
+        self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
+        self.past_mocks.update(row["past_mocks"])
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
@@ -217,6 +221,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "reason": "" if verdict is None or correct else str(verdict["reason"]),
         "graders": graders,
         "trace_ids": results[0]["metadata"]["traces"],
+        **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
 
 
@@ -272,4 +277,7 @@ def _test_case(name: str, kind: str, row: Row) -> Element:
         failure.text = for_xml("\n".join(lines))
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")
+    if row["mock_calls"]:
+        told = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
+        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *told]))
     return case

@@ -37,6 +37,7 @@ _LEFT_OUT = (
     (r"^npm |^node ", "is run by tests/integration/test_documented_typescript.py"),
     (r"\bamtool\b", "needs Alertmanager"),
     (r"from-trace 4bf|from-trace SESSION|from-failure", "needs a trace or a failure of one's own"),
+    (r"cases run case\.yaml", "needs a case made of a failure (tests/integration/test_case_mocks.py)"),
     (r"(jaeger|tempo)(\+https)?://", "needs a trace store (tests/e2e/test_trace_sources.py)"),
     (r"tail -f", "needs a running collector"),
     (r"runs (cancel|retry) RUN|--detach", "needs a run that is under way, or failed"),

@@ -1,4 +1,4 @@
-"""docs/cases.md: its three examples, as they stand there, grade recorded trials."""
+"""docs/cases.md: its first three examples, as they stand there, grade recorded trials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.trials import Call, run, write
 
 PAGE = Path(__file__).parents[3] / "docs" / "cases.md"
 EXAMPLES = re.findall(r"^## Example \d.*?^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-(GRADERS,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+GRADERS, _ = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 FINALIZE: Call = ("finalize_invoice", {})
 SEND: Call = ("send_invoice", {})
 SEARCH: Call = ("search", {"to": "BERN", "date": "2026-01-09", "class": 2})
@@ -23,9 +23,10 @@ INVOICE, SEATS = "Send invoice inv_1 to the customer", "Book two seats to Bern o
 REFUND: Call = ("refund_order", {"order": "A7"})
 
 
-def test_the_last_of_four_has_a_scenario() -> None:
-    assert len(EXAMPLES) == 4
+def test_the_others_have_a_scenario_and_mocks() -> None:
+    assert len(EXAMPLES) == 5
     assert "scenario" in EXAMPLES[3]
+    assert "mocks" in EXAMPLES[4]
 
 
 @pytest.mark.parametrize(

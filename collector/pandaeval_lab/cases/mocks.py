@@ -1,0 +1,124 @@
+"""What the mocks of a case answer to a call of a tool."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, Literal
+
+from pydantic_core import to_jsonable_python
+
+from pandaeval_lab.cases.arguments import same
+from pandaeval_lab.cases.model import Case, ExpectedCall, Mock
+from pandaeval_lab.cases.trial import function
+
+_MOST_TOLD = 2000
+"""Characters of a call's arguments, and of its result, that a report has at most; spans have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MockAnswer:
+    """What a call gets. ``kind``: ``result``; ``error``; ``refused``, as no mock fits; ``passed`` to the tool itself.
+    ``error``: what the agent is told in place of a result; ``delay_s``: seconds that the answer takes."""
+
+    kind: Literal["result", "error", "refused", "passed"]
+    result: Any = None
+    error: str = ""
+    delay_s: float = 0.0
+
+    def told(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the call as JSON for reports: ``tool``, ``arguments``, ``kind``, and ``result`` or ``error``."""
+        said = {"error": self.error} if self.error else {"result": _cut(self.result)}
+        return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | ({} if self.kind == "passed" else said)
+
+
+def plain_function(name: str) -> Callable[..., Any]:
+    """Loads the function that a mock names. Raises :class:`ModuleLoadError`, and ``ValueError`` for a coroutine."""
+    if iscoroutinefunction(found := function(name)):
+        raise ValueError("is a coroutine function; write a plain one")
+    return found
+
+
+class Mocks:
+    """The mocks of a case during one attempt. Any thread."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._by_tool = {tool: [(mock, False) for mock in several] for tool, several in case.mocks.items()}
+        if case.unmocked == "recorded" and case.recorded is not None:
+            left = Counter(map(_key, case.recorded.calls))
+            for call in case.recorded.calls:
+                left[_key(call)] -= 1
+                # A tool that failed most often said so in its result, which the agent saw.
+                said = {"error": call.error} if call.result is None and call.error else {"result": call.result}
+                is_known = isinstance(call.parameters, dict)
+                times = 1 if left[_key(call)] else None
+                mock = Mock.model_validate({**said, "when": call.parameters if is_known else {}, "times": times})
+                self._by_tool.setdefault(call.tool_name, []).append((mock, is_known))
+        self._used: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that have mocks, or recorded calls to be answered by."""
+        return tuple(self._by_tool)
+
+    def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
+        """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
+        if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
+            if self._case.unmocked == "pass":
+                return MockAnswer("passed")
+            told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
+            return MockAnswer(
+                "refused", error=f"{told}; add one to mocks.{tool}, or let it through with unmocked: pass"
+            )
+        mock, before = found
+        if mock.error is not None:
+            return MockAnswer("error", error=mock.error, delay_s=mock.delay)
+        result = mock.results[min(before, len(mock.results) - 1)] if mock.results else mock.result
+        if mock.function is not None:
+            try:
+                result = plain_function(mock.function)(**given)
+            except Exception as error:  # noqa: BLE001 - the user's code; what it raises is what the agent is told
+                return MockAnswer("error", error=f"{type(error).__name__}: {error}", delay_s=mock.delay)
+        return MockAnswer("result", deepcopy(result), delay_s=mock.delay)  # which the agent may change
+
+    def has(self, call: ExpectedCall) -> bool:
+        """Returns whether an expected call would be answered."""
+        several = self._by_tool.get(call.tool_name, ())
+        return any(call.parameters is None or _fits(*each, call.parameters, {}) for each in several)
+
+    def _fitting(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mock, int] | None:
+        """Returns the first mock that fits and is not used up, with the number of calls that it answered before."""
+        with self._lock:
+            for mock, is_recorded in self._by_tool.get(tool, ()):
+                before = self._used[id(mock)]
+                if before != mock.times and _fits(mock, is_recorded, given, defaults):
+                    self._used[id(mock)] += 1
+                    return mock, before
+        return None
+
+
+def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    if is_recorded:  # all arguments have to be equal
+        return same({**defaults, **mock.when}, given)
+    return all(name in given and same(value, given[name]) for name, value in mock.when.items())
+
+
+def _key(call: Any) -> tuple[str, str]:
+    return call.tool_name, json.dumps(call.parameters, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it; what is no JSON as text."""
+    return to_jsonable_python(value, bytes_mode="base64", fallback=str)
+
+
+def _cut(value: Any) -> Any:
+    text = json.dumps(plain := _plain(value), ensure_ascii=False)
+    return plain if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}…"

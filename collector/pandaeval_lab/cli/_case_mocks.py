@@ -1,0 +1,141 @@
+"""``pandaeval cases mcp`` and ``cases stub``: mocks for agents that call their tools over a protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from opentelemetry import context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._hand import file_argument
+from pandaeval_collector.cli._output import safe
+from pandaeval_collector.config import closest
+from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cases.mocks import MockAnswer, Mocks
+from pandaeval_lab.cases.model import RecordedTool
+from pandaeval_lab.running.stage import Stage
+from pandaeval_otel import PandaEvalSpanProcessor
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_SUITE = "Case file (YAML or JSON)."
+_STATUS = {"result": 200, "error": 500, "refused": 404}
+
+
+def mcp(
+    suite: Annotated[Path, file_argument(_SUITE)],
+    case: Annotated[str, typer.Option(metavar="CASE", help="Id of the case whose tools are offered.")],
+) -> None:
+    """Offer the mocked tools of a case over the Model Context Protocol (stdio); print each call on standard error."""
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    answers = _Answers(suite, case)
+    of = answers.cases[case]
+    known = {tool.name: tool for tool in (of.recorded.tools if of.recorded else ())}
+
+    async def list_tools(_: object, __: object) -> types.ListToolsResult:
+        tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(of).tools]
+        schemas = [of.tool_schemas.get(tool.name) or tool.parameters or {"type": "object"} for tool in tools]
+        offered = [
+            types.Tool(name=tool.name, description=tool.description, input_schema=schema)
+            for tool, schema in zip(tools, schemas, strict=True)
+        ]
+        return types.ListToolsResult(tools=offered)
+
+    async def call_tool(asked: Any, call: types.CallToolRequestParams) -> types.CallToolResult:
+        reply = await answers.reply(call.name, call.arguments or {}, asked.meta or {})
+        said = reply.error or reply.result
+        text = said if isinstance(said, str) else _json(said)
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=bool(reply.error))
+
+    async def serve() -> None:
+        server = Server("pandaeval-mocks", on_list_tools=list_tools, on_call_tool=call_tool)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    asyncio.run(serve())
+
+
+def stub(
+    suite: Annotated[Path, file_argument(_SUITE)],
+    case: Annotated[str | None, typer.Option(metavar="CASE", help="Id of the case of calls without baggage.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: a free one.")] = 4330,
+) -> None:
+    """Answer POST /TOOL, with the arguments as JSON, by the mocks of the case that baggage names, and print each call.
+
+    200 has the result, 500 the error of a mock, and 404 says that no mock fits, both as {"error": text}.
+    """
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    answers = _Answers(suite, case)
+
+    async def answer(request: Request) -> Response:
+        try:
+            arguments = await request.json()
+        except ValueError:
+            arguments = None
+        if not isinstance(arguments, dict):
+            return Response('{"error": "send the arguments as a JSON object"}', 400)
+        reply = await answers.reply(request.path_params["tool"], arguments, request.headers)
+        said = {"error": reply.error} if reply.error else reply.result
+        return Response(_json(said), _STATUS[reply.kind], media_type="application/json")
+
+    with socket.socket() as listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError as error:
+            raise UserError(f"--port {port}: {error.strerror}; name another one, or 0 for a free one") from error
+        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/TOOL answers; Ctrl-C ends it.", err=True)
+        app = Starlette(routes=[Route("/{tool}", answer, methods=["POST"])])
+        uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run([listener])
+
+
+class _Answers:
+    """Answers by the mocks of the case that a call's baggage names, else of ``case``. Where a call is part of a
+    trace, a span in it brings the call into the report of ``cases run`` (``PANDAEVAL_ENDPOINT``)."""
+
+    def __init__(self, suite: Path, case: str | None) -> None:
+        self.cases = {each.id: each for each in read_suite(suite).cases}
+        if case is not None and case not in self.cases:
+            raise UserError(f"--case {case}: {suite} has no such case; the nearest is {closest(case, self.cases)}")
+        self._stage = Stage([*self.cases.values()], case or "")
+        provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
+        provider.add_span_processor(PandaEvalSpanProcessor())
+        self._tracer = provider.get_tracer("pandaeval_lab.mocks")
+
+    async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> MockAnswer:
+        """Answers a call, when its delay is over. ``carrier``: may have ``traceparent`` and ``baggage``."""
+        carried = TraceContextTextMapPropagator().extract(carrier, W3CBaggagePropagator().extract(carrier))
+        token = context.attach(carried)
+        try:
+            with self._tracer.start_as_current_span(f"mock {tool}"):
+                reply = await asyncio.to_thread(self._stage.reply, tool, arguments)
+        finally:
+            context.detach(token)
+        if reply.kind == "passed":
+            reply = MockAnswer("refused", error=f"{tool}: no mock fits, and there is no tool behind this address")
+        typer.echo(safe(_json(reply.told(tool, arguments))), err=True)
+        await asyncio.sleep(reply.delay_s)
+        return reply
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,98 @@
+"""``mocked``: tools of a Python agent that answer from the mocks of the case that is run.
+
+It imports nothing heavy: agents in production hold it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pandaeval_lab.cases.mocks import MockAnswer
+    from pandaeval_lab.running.stage import Stage
+
+SUITE = "PANDAEVAL_MOCKS"
+Tool = TypeVar("Tool", bound=Callable[..., Any])
+
+
+class MockedToolError(Exception):
+    """A mock says that the call fails, or no mock fits it; the text is what the agent is told."""
+
+
+def mocked(tool: Tool) -> Tool:
+    """Returns the tool, a function or a coroutine function, with its name, signature and docstring. While ``pandaeval
+    cases run`` attempts a case with mocks, these answer; else the tool itself does.
+
+    A server whose requests carry OpenTelemetry's baggage is told the cases by ``PANDAEVAL_MOCKS=suite.yaml``. Where
+    there are mocks, calls outside of any case fail. They raise :class:`MockedToolError`, as do those that no mock fits,
+    and those for which the mock says ``error``. Raises ``TypeError`` for what is no function.
+
+    >>> @mocked
+    ... def find_order(order: int) -> str:
+    ...     return f"order {order} is on its way"
+    >>> find_order(17)
+    'order 17 is on its way'
+    """
+    if not inspect.isroutine(tool):
+        raise TypeError("mocked takes a function: write it below the decorator by which your framework makes a tool")
+    signature = inspect.signature(tool)
+    parameters = signature.parameters.items()
+    defaults = {name: each.default for name, each in parameters if each.default is not each.empty}
+    rest = {"self", *(name for name, each in parameters if each.kind is each.VAR_KEYWORD)}
+
+    def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MockAnswer | None:
+        if (stage := _stage or _of_environment()) is None:
+            return None
+        bound = signature.bind(*args, **kwargs)
+        given = {name: value for name, value in bound.arguments.items() if name not in rest} | bound.kwargs
+        found = stage.reply(tool.__name__, given, defaults)
+        return None if found.kind == "passed" else found
+
+    @functools.wraps(tool)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if (found := reply(args, kwargs)) is None:
+            return tool(*args, **kwargs)
+        time.sleep(found.delay_s)
+        return _result(found)
+
+    @functools.wraps(tool)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        if (found := reply(args, kwargs)) is None:
+            return await tool(*args, **kwargs)
+        await asyncio.sleep(found.delay_s)
+        return _result(found)
+
+    return cast(Tool, coroutine if inspect.iscoroutinefunction(tool) else call)
+
+
+_stage: Stage | None = None
+
+
+def play(stage: Stage | None) -> None:
+    """Has ``stage`` answer calls in this process; ``None``: the tools themselves, or what the environment names."""
+    global _stage
+    _stage = stage
+
+
+@cache
+def _of_environment() -> Stage | None:
+    if SUITE not in os.environ:
+        return None
+    from pandaeval_lab.cases.files import read_suite
+    from pandaeval_lab.running.stage import Stage
+
+    return Stage(read_suite(Path(os.environ[SUITE])).cases)
+
+
+def _result(reply: MockAnswer) -> Any:
+    if reply.error:
+        raise MockedToolError(reply.error)
+    return reply.result

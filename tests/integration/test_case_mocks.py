@@ -1,0 +1,307 @@
+"""Mocked tools: in the process of ``cases run``, over MCP and over HTTP; and the way from a failure in production to a
+case that passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+import yaml
+from mcp import Client, StdioServerParameters
+
+from pandaeval_lab.replay.files import result_lines
+from support.collector import CollectorProcess
+from support.ports import free_ports
+
+MAIN = (sys.executable, "-c", "from pandaeval_collector.cli import main; main()")
+ENVIRON = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_", "GITHUB"))}
+
+
+def pandaeval(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environ = {**ENVIRON, **variables}
+    return subprocess.run([*MAIN, *words], cwd=folder, env=environ, capture_output=True, text=True, timeout=240)
+
+
+def run_cases(folder: Path, suite: str, agent: str = "agent:answer", *more: str) -> tuple[str, dict[str, Any]]:
+    """What ``cases run`` prints, and the result of each case's last trial."""
+    done = pandaeval(folder, "cases", "run", suite, "--agent", agent, "--metrics", "trial_correct", *more)
+    assert done.returncode == 0, done.stderr
+    results = result_lines(folder / "pandaeval-run" / "results.jsonl")
+    trials = {each["metadata"]["case"]: each for each in results if each["metric"] == "trial_correct"}
+    return done.stdout + done.stderr, trials
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The suite and the agent of ``init cases``."""
+    done = pandaeval(tmp_path, "init", "cases")
+    next_ = "pandaeval cases run pandaeval-cases/suite.yaml --agent pandaeval-cases/agent.py:answer\n"
+    assert done.stdout == next_, done.stderr
+    return tmp_path / "pandaeval-cases"
+
+
+def mend(shop: Path) -> None:
+    """Does to the agent what its first lines say."""
+    text = (shop / "agent.py").read_text()
+    assert '# if "error"' in text
+    (shop / "agent.py").write_text(text.replace('# if "error"', 'if "error"'))
+
+
+@pytest.mark.slow
+def test_the_suite_of_init_passes_in_two_of_three_cases_until_the_agent_is_mended(shop: Path) -> None:
+    told, trials = run_cases(shop, "suite.yaml")
+    scores = {case: each["score"] for case, each in trials.items()}
+    assert scores == {"where-is-my-order": 1.0, "refund": 1.0, "refund-that-fails": 0.0}
+    calls = trials["refund-that-fails"]["metadata"]["mock_calls"]
+    assert [(call["tool"], call["arguments"], call["kind"]) for call in calls] == [
+        ("find_order", {"order": 19}, "result"),
+        ("refund_order", {"order": 19}, "error"),
+    ]
+    assert "no mock fitted" not in told
+    assert "no mock was asked" not in told
+    tests = ElementTree.parse(shop / "pandaeval-run" / "cases.xml").iter("testcase")
+    assert all('"tool": "find_order"' in (test.findtext("system-out") or "") for test in tests)
+    mend(shop)
+    assert {each["score"] for each in run_cases(shop, "suite.yaml")[1].values()} == {1.0}
+
+
+@pytest.mark.slow
+def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -> None:
+    agent = (shop / "agent.py").read_text()
+    (shop / "agent.py").write_text(agent.replace("@mocked\ndef find_order", "def find_order"))
+    suite = yaml.safe_load((shop / "suite.yaml").read_text())
+    suite["cases"] = [{**suite["cases"][1], "mocks": {"refund_order": {"when": {"order": 99}, "result": 1}}}]
+    (shop / "suite.yaml").write_text(yaml.safe_dump(suite))
+    told, trials = run_cases(shop, "suite.yaml")
+    assert "notice: refund: no mock fits the expected calls of find_order, refund_order" in told
+    assert "notice: no mock fitted, and the call was refused: say in mocks what it gets (refund_order 1×)" in told
+    assert "notice: no mock was asked, and the tool itself answered: wrap it with mocked (find_order 1×)" in told
+    assert [call["kind"] for call in trials["refund"]["metadata"]["mock_calls"]] == ["refused"]
+
+
+PRODUCTION = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from pandaeval_otel import PandaEvalSpanProcessor, using_session
+
+provider = TracerProvider()
+provider.add_span_processor(PandaEvalSpanProcessor())
+trace.set_tracer_provider(provider)
+from agent import answer
+
+print(answer("Please refund order 17."))
+provider.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_mended(
+    shop: Path, tmp_path: Path
+) -> None:
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        environ = {**ENVIRON, "PANDAEVAL_ENDPOINT": collector.grpc}
+        done = subprocess.run([sys.executable, "-c", PRODUCTION], cwd=shop, env=environ, capture_output=True, text=True)
+        assert done.stdout == "I have refunded order 17.\n", done.stderr
+        incidents: list[dict[str, Any]] = []
+        deadline = time.monotonic() + 120
+        while not incidents:
+            assert time.monotonic() < deadline, collector.log()
+            listed = pandaeval(shop, "failures", "list", "--format", "json", "--url", collector.http)
+            incidents = [json.loads(line) for line in listed.stdout.splitlines()]
+        made = pandaeval(shop, "cases", "from-failure", incidents[0]["id"], "--url", collector.http, "-o", "case.yaml")
+        assert made.returncode == 0, made.stderr
+
+    # What the agent should have said is a person's to say. What the tools said is recorded.
+    suite = yaml.safe_load((shop / "case.yaml").read_text())
+    (case,) = suite["cases"]
+    assert case["unmocked"] == "recorded"
+    case.update(
+        open=[], graders=[], expected_tools=[], output_format={"excludes": ["I have refunded"], "contains": ["expired"]}
+    )
+    (shop / "case.yaml").write_text(yaml.safe_dump(suite))
+    # The world of that day is gone.
+    agent = (shop / "agent.py").read_text()
+    (shop / "agent.py").write_text(agent.replace('"status": "delivered"', '"status": 1 / 0'))
+
+    told, trials = run_cases(shop, "case.yaml")
+    assert trials[case["id"]]["score"] == 0.0, told
+    mend(shop)
+    told, trials = run_cases(shop, "case.yaml")
+    assert trials[case["id"]]["score"] == 1.0, told
+    assert [call["kind"] for call in trials[case["id"]]["metadata"]["mock_calls"]] == ["result", "result"]
+    assert "no mock was asked" not in told
+
+
+SUITE = """
+cases:
+- id: pay
+  inputs: {task: Pay}
+  tool_schemas: {pay: {type: object, properties: {order: {type: integer}}, required: [order]}}
+  mocks:
+    pay: [{error: try again, times: 1}, {when: {order: 17}, results: [{paid: 40}, paid before]}]
+- id: free
+  inputs: {task: Free}
+  unmocked: pass
+  mocks: {pay: {when: {order: 1}, result: nothing to pay}}
+"""
+
+
+@asynccontextmanager
+async def offered(folder: Path, case: str) -> AsyncIterator[Client]:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    arguments = [*MAIN[1:], "cases", "mcp", str(folder / "suite.yaml"), "--case", case]
+    server = StdioServerParameters(command=MAIN[0], args=arguments, env={"PYTHONPATH": path})
+    async with Client(server, read_timeout_seconds=120) as client:
+        yield client
+
+
+@pytest.mark.slow
+async def test_mocks_answer_over_mcp(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    async with offered(tmp_path, "pay") as client:
+        (tool,) = (await client.list_tools()).tools
+        assert (tool.name, tool.input_schema["required"]) == ("pay", ["order"])
+        said = [await client.call_tool("pay", {"order": order}) for order in (17, 17, 17, 18)]
+    texts = ["".join(part.text for part in each.content if part.type == "text") for each in said]
+    assert texts[:3] == ["try again", '{"paid": 40}', "paid before"]
+    assert texts[3].startswith('pay: no mock of case pay fits {"order": 18}')
+    assert [each.is_error for each in said] == [True, False, False, True]
+
+
+@contextmanager
+def stubbed(folder: Path, *options: str, **variables: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    words = [*MAIN, "cases", "stub", "suite.yaml", "--port", "0", *options]
+    environ = {**ENVIRON, **variables}
+    with subprocess.Popen(words, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield process.stderr.readline().partition("/TOOL")[0], process
+        finally:
+            process.terminate()
+
+
+@pytest.mark.slow
+def test_mocks_answer_over_http_by_the_case_that_baggage_names(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    with stubbed(tmp_path, "--case", "pay") as (url, process), httpx.Client(trust_env=False, timeout=60) as client:
+
+        def call(content: str, case: str = "", session: str = "", tool: str = "pay") -> tuple[int, Any]:
+            baggage = {"baggage": f"pandaeval.case.id={case},pandaeval.session.id={session}"} if case else {}
+            reply = client.post(f"{url}/{tool}", content=content, headers=baggage)
+            return reply.status_code, reply.json()
+
+        assert [call('{"order": 17}') for _ in range(3)] == [
+            (500, {"error": "try again"}),
+            (200, {"paid": 40}),
+            (200, "paid before"),
+        ]
+        assert call('{"order": 17}', "pay", "another-attempt") == (500, {"error": "try again"})
+        assert call('{"order": 1}', "free") == (200, "nothing to pay")
+        assert call('{"order": 2}', "free")[0] == 404, "there is no tool to pass it to"
+        assert call("{}", "nobody") == (404, {"error": "pay: there is no case nobody"})
+        assert call("[]") == call("{") == (400, {"error": "send the arguments as a JSON object"})
+        assert call("{}", tool="fly")[0] == 404
+        assert client.get(f"{url}/pay").status_code == 405
+        process.terminate()
+        assert process.stderr is not None
+        printed = [json.loads(line) for line in process.stderr]
+    assert printed[1] == {"tool": "pay", "arguments": {"order": 17}, "kind": "result", "result": {"paid": 40}}
+
+
+# Knows nothing of pandaeval: it passes the headers of its requests on to its tools, as instrumented clients do.
+AGENT = """
+import json, sys, urllib.error, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from opentelemetry.context import attach, detach
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import extract, inject
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+provider = TracerProvider()
+exporter = OTLPSpanExporter(endpoint=sys.argv[2] + "/v1/traces")
+provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=200))
+tracer = provider.get_tracer("shop")
+
+def text(role, content):
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": content}]}])
+
+def pay(order):
+    with tracer.start_as_current_span("execute_tool pay") as span:
+        span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"})
+        span.set_attribute("gen_ai.tool.call.arguments", json.dumps({"order": order}))
+        headers = {}
+        inject(headers)
+        body = json.dumps({"order": order}).encode()
+        try:
+            answer = urllib.request.urlopen(urllib.request.Request(sys.argv[3] + "/pay", body, headers)).read()
+        except urllib.error.HTTPError as error:
+            answer = error.read()
+        span.set_attribute("gen_ai.tool.call.result", answer.decode())
+        return json.loads(answer)
+
+def work(message):
+    with tracer.start_as_current_span("invoke_agent shop") as span:
+        span.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"})
+        span.set_attribute("gen_ai.input.messages", text("user", message))
+        paid = pay(17)
+        paid = pay(17) if "error" in paid else paid
+        span.set_attribute("gen_ai.output.messages", text("assistant", f"Paid: {paid}"))
+        return f"Paid: {paid}"
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        token = attach(extract(dict(self.headers)))
+        reply = json.dumps({"answer": work(body["message"])}).encode()
+        detach(token)
+        self.send_response(200)
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.slow
+def test_what_the_stub_answered_to_an_agent_elsewhere_stands_in_the_report(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    (tmp_path / "suite.yaml").write_text(
+        SUITE.replace("{task: Pay}", "{task: Pay}\n  expected_tools: [{name: pay}, {name: pay}]")
+    )
+    port, grpc, http = free_ports(3)
+    server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}"}
+    (tmp_path / "pandaeval.yaml").write_text(json.dumps({"server": server, "close": {"quiet": "1s"}}))
+    with stubbed(tmp_path, PANDAEVAL_ENDPOINT=server["grpc"]) as (url, _):
+        words = [sys.executable, "agent.py", str(port), f"http://{server['http']}", url]
+        with subprocess.Popen(words, cwd=tmp_path, env=ENVIRON, stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdout is not None
+            assert agent.stdout.readline() == "ready\n"
+            told, trials = run_cases(
+                tmp_path,
+                "suite.yaml",
+                f"http://127.0.0.1:{port}",
+                *["--trials", "2", "--only", "pay", "-c", "pandaeval.yaml"],
+            )
+            agent.kill()
+    assert trials["pay"]["score"] == 1.0, told
+    assert [(call["kind"], call["arguments"]) for call in trials["pay"]["metadata"]["mock_calls"]] == [
+        ("error", {"order": 17}),
+        ("result", {"order": 17}),
+    ]
+    assert "no mock was asked" not in told
