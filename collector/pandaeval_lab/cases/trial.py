@@ -195,7 +195,7 @@ class Trial:
     def spoilt(self) -> Unscored | None:
         """Why nothing can be told of the agent, if the simulated user failed."""
         why = self.stated(SIMULATOR_FAILED)
-        return why and Unscored(Why.INSUFFICIENT_EVIDENCE, f"simulator_failed: {why}", {"simulator_failed": why})
+        return why and Unscored(Why.SIMULATOR_FAILED, f"the simulated user spoilt the conversation: {why}")
 
     @cached_property
     def evidence(self) -> str:
