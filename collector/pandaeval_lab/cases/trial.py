@@ -326,6 +326,13 @@ class TrialMatcher:
             if session is not None:
                 self._sessions[session] = found
 
+    def take_spoilt(self, trace: Trace) -> bool:
+        """Takes in a trace that says that the simulated user spoilt its trial, of which nothing else is to be asked.
+        Returns whether it is one."""
+        is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
+        self.add([trace] if is_spoilt else [])
+        return is_spoilt
+
     def attempts(self) -> list[Attempt]:
         """Returns all trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
@@ -337,6 +344,11 @@ class TrialMatcher:
         """The ids of cases that no trace is a trial of."""
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
+
+    def case_of_session(self, session_id: str) -> str | None:
+        """Returns the id of the case that the traces of a session are trials of."""
+        found = self._sessions.get(session_id)
+        return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         """Returns the case of a trace, and the name of the trial."""
