@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
 from pandaeval_lab.passk.attempts import trials
 from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
-from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
+from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
 from pandaeval_lab.running.door import Door
 from pandaeval_lab.running.simulated import Simulator
 
@@ -158,14 +159,32 @@ async def _run(
         with progress(console(stderr=True), "running") as tell:
             is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
         if simulator is not None:
-            typer.echo(f"simulated user: {simulator.told()}", err=True)
+            ends = Counter(each.how or "agent failed" for each in attempts if each.case.scenario and each.has_ended)
+            told = ", ".join(f"{how} {count}" for how, count in ends.most_common())
+            typer.echo(f"simulated user: {simulator.told()}; conversations: {told or 'none'}", err=True)
         await asyncio.to_thread(tracing.flush, _FLUSH_MS)
-        await _arrived(door, attempts, options.is_remote, time.monotonic() + wait_s)
-        spoilt = {id_ for attempt in attempts if attempt.spoilt for id_ in attempt.trace_ids}
-        cut = {id_ for attempt in attempts if not attempt.has_ended for id_ in attempt.trace_ids}
-        door.write(options.output / "traces.pb", door.items().keys() - cut - spoilt)
-        door.write(options.output / "spoilt.pb", spoilt)
+        # What came is graded also where somebody waits no longer.
+        is_whole &= await unless_interrupted(_arrived(door, attempts, options.is_remote, time.monotonic() + wait_s))
+        owners = _owners(door, attempts)
+        kept, spoilt = {each.spoilt_id for each in attempts}, set[str]()
+        for id_ in door.items():
+            owner = owners.get(id_)
+            if owner is not None and owner.spoilt:
+                spoilt.add(id_)
+            elif (owner is None and not options.is_remote) or (owner is not None and owner.has_ended):
+                kept.add(id_)
+        door.write(options.output / "traces.pb", kept)
+        door.write(options.output / "spoilt.pb", spoilt - kept)
         return is_whole
+
+
+def _owners(door: Door, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
+    """Returns the attempts of the traces that came: each trace is one of its turns, or names its session. An agent
+    elsewhere may still send spans of an earlier run, and they have none."""
+    turns = {id_: each for each in attempts for id_ in each.trace_ids}
+    sessions = {each.session: each for each in attempts}
+    named = door.naming(sessions, door.items().keys() - turns.keys())
+    return {**turns, **{id_: sessions[session] for id_, session in named.items()}}
 
 
 async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
@@ -175,9 +194,10 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     # The first span of each is ours; an agent elsewhere sends its own when it likes.
     while not await door.is_complete(ids, 1 + is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
-    items = door.items()
-    silent = [each for each in good if all(items.get(id_, 0) < 2 for id_ in each.trace_ids)]
-    if not silent or items.keys() - {id_ for each in attempts for id_ in each.trace_ids}:
+    items, owners = door.items(), _owners(door, attempts)
+    spoke = {each.session for id_, each in owners.items() if items.get(id_, 0) > (id_ in each.trace_ids)}
+    silent = [each for each in good if each.session not in spoke]
+    if not silent or (not is_remote and items.keys() - owners.keys()):
         return
     cure = "instrument it (docs/instrument.md); its module sets the global TracerProvider when it is loaded"
     if is_remote:

@@ -147,7 +147,7 @@ def evaluate(options: EvaluateOptions) -> None:
     Evaluation(options).run()
 
 
-_WAIT_S = 2.0
+_WAIT_S, _PART = 2.0, "results.jsonl.part"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -185,7 +185,7 @@ class Evaluation:
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
             output_file(self._output) as target,
-            nullcontext() if self._folder is None else output_file(self._folder / "results.jsonl") as lines,
+            nullcontext() if self._folder is None else output_file(self._folder / _PART) as lines,
             nullcontext(target) if self._folder is None else output_file(self._folder / "report.html") as page,
         ):
             self._summary.lines = lines
@@ -210,6 +210,8 @@ class Evaluation:
                     write_layers(self._layers, self._options.cases_report, gates)
             if self._options.format == "junit":
                 write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
+        if self._folder is not None:  # a run that was killed leaves the results of the last whole one
+            (self._folder / _PART).replace(self._folder / "results.jsonl")
         self._tell_what_is_missing()
         for gate in gates:
             if gate.text and gate.key != "baseline":
