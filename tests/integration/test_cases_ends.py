@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pandaeval_lab.replay.files import result_lines
-from support.judge import JudgeServer, Say
+from support.asked import GOOD, said
+from support.judge import Behave, JudgeServer, Say, rubric_of
 
 # Asks its model, calls the tool that the model names, and says what the model says.
 AGENT = """
@@ -72,34 +73,33 @@ def _plays(number: int, body: dict[str, Any]) -> Say:
     return Say(json.dumps({"reason": "so", "state": state, "message": message}))
 
 
-def _suite(conversations: int) -> dict[str, Any]:
-    def case(name: str) -> dict[str, Any]:
-        scenario = {
-            "goal": f"Get the money for order 17 back, the end {name}",
-            "knowledge": ["the order is 17"],
-            "max_turns": 4,
-            "conversations": conversations,
-            "thresholds": {"trial_correct": 1.0},
-        }
-        return {"id": name, "expected_outcome": {"tools_called": ["refund_order"]}, "scenario": scenario}
-
-    return {"cases": [case(name) for name in ENDS]}
+def _case(name: str, conversations: int, **thresholds: float) -> dict[str, Any]:
+    scenario = {
+        "goal": f"Get the money for order 17 back, the end {name}",
+        "knowledge": ["the order is 17"],
+        "max_turns": 4,
+        "conversations": conversations,
+        "thresholds": thresholds,
+    }
+    return {"id": name, "expected_outcome": {"tools_called": ["refund_order"]}, "scenario": scenario}
 
 
-@pytest.mark.parametrize("conversations", [1, pytest.param(10, marks=pytest.mark.slow)])
-def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conversations: int) -> None:
-    (tmp_path / "shop.py").write_text(AGENT)
-    (tmp_path / "suite.json").write_text(json.dumps(_suite(conversations)))
-    with JudgeServer(_plays) as server:
+def _run(
+    folder: Path, cases: list[dict[str, Any]], behave: Behave, *options: str
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    """Runs the command in a folder; returns how it ended, and its results."""
+    (folder / "shop.py").write_text(AGENT)
+    (folder / "suite.json").write_text(json.dumps({"cases": cases}))
+    with JudgeServer(behave) as server:
         judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY"}
-        (tmp_path / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
+        (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
         done = subprocess.run(
             [
                 *(sys.executable, "-c", "from pandaeval_collector.cli import main; main()"),
                 *("cases", "run", "suite.json", "--agent", "shop:answer", "--simulate", "openai/m"),
-                *("-c", "pandaeval.yaml", "--turn-timeout", "5s", "--concurrency", "10", "--metrics", "trial_correct"),
+                *("-c", "pandaeval.yaml", "--turn-timeout", "5s", "--concurrency", "10", *options),
             ],
-            cwd=tmp_path,
+            cwd=folder,
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith(("PANDAEVAL", "GITHUB"))},
                 "JUDGE_KEY": "sk-test",
@@ -110,9 +110,15 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
             timeout=280,
             check=False,
         )
+    return done, [*result_lines(folder / "pandaeval-run" / "results.jsonl")]
+
+
+@pytest.mark.parametrize("conversations", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conversations: int) -> None:
+    cases = [_case(name, conversations, trial_correct=1.0) for name in ENDS]
+    done, results = _run(tmp_path, cases, _plays, "--metrics", "trial_correct")
     assert done.returncode == 1, done.stderr
     folder, n = tmp_path / "pandaeval-run", conversations
-    results = [*result_lines(folder / "results.jsonl")]
     correct = {
         (each["metadata"]["case"], each["metadata"]["trial"]): each["score"] if each["why"] is None else each["why"]
         for each in results
@@ -142,3 +148,27 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
     assert tests["user-invents", "skipped"] == tests["user-loops", "skipped"] == n
     assert tests["user-invents:", "failure"] == tests["given-up:", "failure"] == 1, "the thresholds"
     assert tests["goal-met:", "passed"] == 2, "its threshold and its gate of severity"
+
+
+def _judges_too(number: int, body: dict[str, Any]) -> Say:
+    if any("echo" in str(message["content"]) for message in body["messages"]):
+        return Say(said(body["messages"], rubric_of(body), GOOD))
+    return _plays(number, body)
+
+
+@pytest.mark.slow
+def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoilt(tmp_path: Path) -> None:
+    thresholds = {"helpfulness": 3.5, "goal_completion": 0.8, "session.correctness": 0.5}
+    cases = [_case("goal-met", 2, **thresholds), _case("turn-limit", 1), _case("user-loops", 2, **thresholds)]
+    names = "helpfulness,goal_completion,session.correctness,trial_correct"
+    done, results = _run(tmp_path, cases, _judges_too, "--model", "openai/judge", "--metrics", names)
+    found = Counter((each["metric"], str(each["session_id"]).partition("/")[0]) for each in results)
+    for metric in ("goal_completion", "correctness"):
+        assert (found[metric, "goal-met"], found[metric, "turn-limit"], found[metric, "user-loops"]) == (2, 1, 0)
+    assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn"
+    assert found["helpfulness", "user-loops"] == 0
+    failed = [line.partition(" (")[0] for line in done.stderr.splitlines() if line.startswith("failed: ")]
+    of_loops = "failed: scenario user-loops: "
+    keys = ("turn.helpfulness", "session.goal_completion", "session.correctness")
+    assert sorted(failed) == sorted(f"{of_loops}{key}" for key in keys)
+    assert done.returncode == 1
