@@ -22,6 +22,8 @@ import pytest
 from pandaeval_lab.replay.files import result_lines
 from support.judge import JudgeServer, Say
 from support.ports import free_ports
+from tests.support.model_server import ModelServer
+from tests.support.script import Call, Conversation, Reply
 
 SPANS = """
 import json
@@ -242,6 +244,52 @@ def test_an_agent_in_another_process_is_graded_by_its_own_spans(folder: Path, co
     _suite(folder, REFUND, TALK)
     with _served(folder, command) as options:
         code, _, errors = _run(folder, *options)
+    assert code == 0, errors
+    assert _correct(folder) == {("refund", "1"): 1.0, ("talk", "1"): 1.0}
+
+
+LANGGRAPH = """
+import os
+from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
+from langgraph.checkpoint.memory import InMemorySaver
+from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+
+def refund_order(order: int) -> str:
+    "Pays the money for an order back."
+    return "ok"
+
+LangChainInstrumentor().instrument()
+model = init_chat_model("gpt-4o-mini", model_provider="openai", base_url=os.environ["MODEL"], api_key="none")
+agent = create_agent(model, tools=[refund_order], name="shop", checkpointer=InMemorySaver())
+
+def answer(message, context):
+    said = {"messages": [{"role": "user", "content": message}]}
+    state = agent.invoke(said, {"configurable": {"thread_id": context.session}})
+    return state["messages"][-1].content
+"""
+
+
+def _refunds(conversation: Conversation) -> Reply:
+    if conversation.messages[-1].role == "tool":
+        return Reply("Order 17 is refunded.")
+    return Reply(calls=(Call("refund_order", {"order": 17}),))
+
+
+@pytest.mark.slow
+def test_an_agent_of_langgraph_is_graded_by_what_its_instrumentation_says(folder: Path) -> None:
+    for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
+        pytest.importorskip(module)
+    _suite(folder, REFUND, TALK)
+    (folder / "graph.py").write_text(LANGGRAPH)
+    capture = {
+        "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+        "LANGSMITH_TRACING": "false",
+    }
+    with ModelServer({"shop": _refunds}) as model:
+        options = ("--agent", "graph:answer", "--metrics", "trial_correct")
+        code, _, errors = _run(folder, *options, MODEL=model.url("shop"), **capture)
     assert code == 0, errors
     assert _correct(folder) == {("refund", "1"): 1.0, ("talk", "1"): 1.0}
 
