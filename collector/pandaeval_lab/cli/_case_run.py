@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
+from xml.etree import ElementTree
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._hand import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config, closest
@@ -27,8 +29,6 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
-from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
 from pandaeval_lab.running.door import Door
@@ -208,9 +208,22 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     typer.echo(f"notice: {told}", err=True)
 
 
+def _failed(folder: Path) -> set[str]:
+    """Returns the cases of the last run of which a trial or a threshold failed, or a trial could not be told. Raises
+    ``UserError`` where there is no such run."""
+    try:
+        tests = [*ElementTree.parse(folder / "cases.xml").iter("testcase")]  # noqa: S314 - we wrote it
+    except (OSError, ElementTree.ParseError) as error:
+        raise UserError(f"--failed: there is no last run in {folder}: leave it out, or name --output") from error
+    whole = [test.get("name", "") for test in tests if test.find("failure") is not None]
+    untold = [test.get("name", "") for test in tests if test.find("skipped") is not None]
+    gates = {name.rpartition(": ")[0] for name in whole}
+    return gates | {name.rpartition(" [")[0] for name in (*whole, *untold)}
+
+
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     """Returns the cases that are asked for. Raises ``UserError`` for none, and for one that nobody can play."""
-    ids, last = [case.id for case in suite.cases], options.output / "results.jsonl"
+    ids = [case.id for case in suite.cases]
     if (options.only or options.failed) and options.baseline is not None:
         raise UserError("--baseline compares whole suites: leave out --only and --failed")
     for name in options.only or ():
@@ -218,9 +231,8 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
             raise UserError(f"--only {name}: {options.suite} has no such case; the nearest is {closest(name, ids)}")
     wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
     if options.failed:
-        if not last.is_file():
-            raise UserError(f"--failed: there is no last run in {options.output}: leave it out, or name --output")
-        wanted &= {each.id for each in trials(result_lines(last), per="case").cases if each.c < each.n or not each.n}
+        failed = _failed(options.output)
+        wanted = {id_ for id_ in wanted if for_xml(id_) in failed}
         if not wanted:
             raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
     cases = tuple(case for case in suite.cases if case.id in wanted)
