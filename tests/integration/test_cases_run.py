@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,8 @@ import pytest
 from pandaeval_lab.replay.files import result_lines
 from support.judge import JudgeServer, Say
 from support.ports import free_ports
+from tests.support.model_server import ModelServer
+from tests.support.script import Call, Conversation, Reply
 
 SPANS = """
 import json
@@ -53,8 +58,9 @@ def answer(message, context):
 """
 # Knows nothing of pandaeval: OpenTelemetry's SDK, its exporter and the header traceparent.
 SERVER = """
-import json, sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import json, sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -72,27 +78,71 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         token = attach(extract(dict(self.headers)))
-        reply = json.dumps({"answer": work(tracer, body["message"])}).encode()
+        while body["message"] == "wait" and Path("waits").exists():
+            Path("waiting-" + body["session"].rpartition("/")[2]).touch()
+            time.sleep(0.05)
+        answer = "" if body["message"] == "mute" else work(tracer, body["message"])
+        reply = json.dumps({"answer": answer}).encode()
         detach(token)
         self.send_response(200)
         self.send_header("content-length", str(len(reply)))
         self.end_headers()
         self.wfile.write(reply)
+        if not answer:
+            Path("muted").touch()
 
-server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
 print("ready", flush=True)
 server.serve_forever()
+"""
+# Nor does this one, which is written for Node alone and says OTLP by hand.
+NODE_SERVER = """
+import { randomBytes } from "node:crypto";
+import { createServer } from "node:http";
+
+const [port, collector] = process.argv.slice(2);
+const text = (key, value) => ({ key, value: { stringValue: value } });
+const said = (role, content) => JSON.stringify([{ role, parts: [{ type: "text", content }] }]);
+const span = (traceId, parentSpanId, name, attributes) => {
+  const now = `${BigInt(Date.now()) * 1000000n}`;
+  const spanId = randomBytes(8).toString("hex");
+  return { traceId, spanId, parentSpanId, name, kind: 1, startTimeUnixNano: now, endTimeUnixNano: now, attributes };
+};
+
+createServer(async (request, response) => {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const { message } = JSON.parse(Buffer.concat(chunks));
+  const [, traceId, parent] = request.headers.traceparent.split("-");
+  const agent = span(traceId, parent, "invoke_agent shop", [
+    text("gen_ai.operation.name", "invoke_agent"), text("gen_ai.agent.name", "shop"),
+    text("gen_ai.input.messages", said("user", message)),
+    text("gen_ai.output.messages", said("assistant", "Order 17 is refunded.")),
+  ]);
+  const call = span(traceId, agent.spanId, "execute_tool refund_order", [
+    text("gen_ai.operation.name", "execute_tool"), text("gen_ai.tool.name", "refund_order"),
+    text("gen_ai.tool.call.arguments", '{"order": 17}'), text("gen_ai.tool.call.result", "ok"),
+  ]);
+  const resource = { attributes: [text("service.name", "shop")] };
+  const scopeSpans = [{ scope: { name: "shop" }, spans: [agent, call] }];
+  await fetch(`${collector}/v1/traces`, {
+    method: "POST", headers: { "content-type": "application/json" },
+    body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] }),
+  });
+  response.end(JSON.stringify({ answer: "Order 17 is refunded." }));
+}).listen(Number(port), "127.0.0.1", () => console.log("ready"));
 """
 REFUND = "{id: refund, inputs: {task: Refund order 17}, expected_tools: [{tool_name: refund_order}]}"
 TALK = """{id: talk, interactions: [{input: hello, expected_tools: [{tool_name: refund_order}]},
    {input: again, expected_tools: [{tool_name: refund_order}]}]}"""
 CRASH = "{id: crash, inputs: {task: crash}, forbidden_tools: ['delete_*']}"
+MUTE = "{id: mute, inputs: {task: mute}, expected_tools: [{tool_name: refund_order}]}"
 WAIT = "{id: wait, inputs: {task: wait}, expected_tools: [{tool_name: refund_order}]}"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in (("spans.py", SPANS), ("shop.py", FUNCTION), ("server.py", SERVER)):
+    for name, text in (("spans.py", SPANS), ("shop.py", FUNCTION), ("server.py", SERVER), ("server.mjs", NODE_SERVER)):
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -168,27 +218,105 @@ def test_a_worse_agent_fails_against_its_baseline(folder: Path) -> None:
     assert set(_correct(folder).values()) == {0.0}
 
 
+PYTHON, NODE = (sys.executable, "server.py"), ("node", "server.mjs")
+
+
 @contextmanager
-def _served(folder: Path, port: int, collector: int) -> Iterator[None]:
-    command: Sequence[str] = [sys.executable, "server.py", str(port), f"http://127.0.0.1:{collector}"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield
-        process.kill()
-
-
-@pytest.mark.slow
-def test_an_agent_in_another_process_is_graded_by_its_own_spans(folder: Path) -> None:
-    _suite(folder, REFUND, TALK)
+def _served(folder: Path, command: Sequence[str] = PYTHON) -> Iterator[tuple[str, ...]]:
+    """Serves an agent; yields the options with which it is called."""
     port, grpc, http = free_ports(3)
     server = {"grpc": f"127.0.0.1:{grpc}", "http": f"127.0.0.1:{http}"}
     (folder / "pandaeval.yaml").write_text(json.dumps({"server": server, "close": {"quiet": "1s"}}))
-    with _served(folder, port, http):
-        address = f"http://127.0.0.1:{port}/talk"
-        code, _, errors = _run(folder, "--agent", address, "-c", "pandaeval.yaml", "--metrics", "trial_correct")
+    words = [*command, str(port), f"http://127.0.0.1:{http}"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield "--agent", f"http://127.0.0.1:{port}/talk", "-c", "pandaeval.yaml", "--metrics", "trial_correct"
+        process.kill()
+
+
+no_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [PYTHON, pytest.param(NODE, marks=no_node)])
+def test_an_agent_in_another_process_is_graded_by_its_own_spans(folder: Path, command: Sequence[str]) -> None:
+    _suite(folder, REFUND, TALK)
+    with _served(folder, command) as options:
+        code, _, errors = _run(folder, *options)
     assert code == 0, errors
     assert _correct(folder) == {("refund", "1"): 1.0, ("talk", "1"): 1.0}
+
+
+LANGGRAPH = """
+import os
+from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
+from langgraph.checkpoint.memory import InMemorySaver
+from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+
+def refund_order(order: int) -> str:
+    "Pays the money for an order back."
+    return "ok"
+
+LangChainInstrumentor().instrument()
+model = init_chat_model("gpt-4o-mini", model_provider="openai", base_url=os.environ["MODEL"], api_key="none")
+agent = create_agent(model, tools=[refund_order], name="shop", checkpointer=InMemorySaver())
+
+def answer(message, context):
+    said = {"messages": [{"role": "user", "content": message}]}
+    state = agent.invoke(said, {"configurable": {"thread_id": context.session}})
+    return state["messages"][-1].content
+"""
+
+
+def _refunds(conversation: Conversation) -> Reply:
+    if conversation.messages[-1].role == "tool":
+        return Reply("Order 17 is refunded.")
+    return Reply(calls=(Call("refund_order", {"order": 17}),))
+
+
+@pytest.mark.slow
+def test_an_agent_of_langgraph_is_graded_by_what_its_instrumentation_says(folder: Path) -> None:
+    for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
+        pytest.importorskip(module)
+    _suite(folder, REFUND, TALK)
+    (folder / "graph.py").write_text(LANGGRAPH)
+    capture = {
+        "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+        "LANGSMITH_TRACING": "false",
+    }
+    with ModelServer({"shop": _refunds}) as model:
+        options = ("--agent", "graph:answer", "--metrics", "trial_correct")
+        code, _, errors = _run(folder, *options, MODEL=model.url("shop"), **capture)
+    assert code == 0, errors
+    assert _correct(folder) == {("refund", "1"): 1.0, ("talk", "1"): 1.0}
+
+
+@pytest.mark.slow
+def test_after_a_kill_the_next_run_counts_nothing_twice(folder: Path) -> None:
+    """The agent of the killed run is still at its turn, and ends it when the next run is under way."""
+    _suite(folder, REFUND, WAIT)
+    with _served(folder) as options:
+        assert _run(folder, *options)[0] == 0
+        (folder / "waits").touch()
+        for turns, is_killed in ((1, True), (2, False)):
+            with _command(folder, *options) as process:
+                while len([*folder.glob("waiting-*")]) < turns:
+                    assert process.poll() is None, process.communicate()
+                    time.sleep(0.05)
+                if is_killed:
+                    process.kill()
+                    process.communicate()
+                    assert _correct(folder) == {("refund", "1"): 1.0, ("wait", "1"): 1.0}, "those of the last whole run"
+                    continue
+                (folder / "waits").unlink()
+                _, errors = process.communicate(timeout=240)
+                assert process.returncode == 0, errors
+    assert _correct(folder) == {("refund", "1"): 1.0, ("wait", "1"): 1.0}
+    traces = [each["metadata"]["traces"] for each in result_lines(folder / "pandaeval-run" / "results.jsonl")]
+    assert [len(each) for each in traces] == [1, 1]
 
 
 @pytest.mark.slow
@@ -202,6 +330,21 @@ def test_ctrl_c_grades_what_has_ended(folder: Path) -> None:
         _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     assert "notice: interrupted; 1 of 2 attempts had ended" in errors
+    assert _correct(folder) == {("refund", "1"): 1.0}
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_last_spans_are_waited_for_grades_what_came(folder: Path) -> None:
+    _suite(folder, REFUND, MUTE)
+    with _served(folder) as options, _command(folder, *options, "--wait", "1h", "--concurrency", "1") as process:
+        while not (folder / "muted").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(3)  # both have ended by now, and spans of the second never come
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=240)
+    assert process.returncode == 130, errors
+    assert "notice: interrupted; 2 of 2 attempts had ended" in errors
     assert _correct(folder) == {("refund", "1"): 1.0}
 
 
@@ -229,23 +372,44 @@ def _plays_a_user(number: int, body: dict[str, Any]) -> Say:
     return Say(json.dumps({"reason": "refunded", "state": "goal_met", "message": ""}))
 
 
+OWN = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from pandaeval_otel import PandaEvalSpanProcessor
+from shop import answer
+
+provider = TracerProvider()
+provider.add_span_processor(PandaEvalSpanProcessor())
+trace.set_tracer_provider(provider)
+"""
+
+
 @pytest.mark.slow
 def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) -> None:
+    """Nothing of it reaches the collector to which the agent otherwise sends: that one's rates are of users."""
     _suite(folder, SCENARIO)
-    with JudgeServer(_plays_a_user) as server:
+    (folder / "own.py").write_text(OWN)
+    with JudgeServer(_plays_a_user) as server, socket.create_server(("127.0.0.1", 0)) as live:
         judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY"}
         (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
         options = ("--simulate", "openai/gpt-4o-mini", "--temperature", "0.4", "--seed", "7", "-c", "pandaeval.yaml")
-        code, _, errors = _run(folder, "--agent", "shop:answer", *options, JUDGE_KEY="sk-test")
+        variables = {"JUDGE_KEY": "sk-test", "PANDAEVAL_ENDPOINT": f"127.0.0.1:{live.getsockname()[1]}"}
+        code, _, errors = _run(folder, "--agent", "own:answer", *options, **variables)
         sent = [body for _, body in server.requests]
+        live.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            live.accept()
     assert code == 0, errors
     assert _correct(folder) == {("talk", "1"): 1.0, ("talk", "2"): None}
     assert {(body["temperature"], body["seed"]) for body in sent} == {(0.4, 7)}
     assert "simulated user: openai/gpt-4o-mini, temperature 0.4, seed 7: 4 calls" in errors
+    assert "conversations: goal_met 1, failed 1" in errors
     assert "A-1733: the user cannot know that" in errors
     assert "the agent failed" not in errors
     results = [*result_lines(folder / "pandaeval-run" / "results.jsonl")]
-    spoilt = [each for each in results if (each["metadata"] or {}).get("simulator_failed")]
+    spoilt = [each for each in results if each["metadata"].get("trial") == "2"]
     assert {each["metric"] for each in spoilt} >= {"trial_correct", "tool_correctness"}
-    assert {each["outcome"] for each in spoilt} == {"unscored"}
+    assert {(each["level"], each["why"]) for each in spoilt} == {("trial", "simulator_failed")}
     assert not [each["metric"] for each in results if each["success"] is False], "nothing is the agent's failure"
+    whole = (folder / "pandaeval-run" / "traces.pb").read_bytes()
+    assert whole.count(b"pandaeval.simulated") >= 2, "each turn says so"

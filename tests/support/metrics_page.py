@@ -40,6 +40,7 @@ _WHYS = {
     "no_content": "what the metric reads was not captured, or holds no words",
     "insufficient_evidence": "too little of what the metric weighs was there",
     "metric_error": "the metric itself failed; the log says how",
+    "simulator_failed": "the model that plays the user of a case spoilt the conversation",
 }
 _KEPT = ("labelled", "read_by_hand", "planted", "aims", "repeated_calls")
 """What benchmarks (``--summary`` of those in tests/lab/bench) printed last."""

@@ -27,6 +27,7 @@ class Why(StrEnum):
     METRIC_ERROR = "metric_error"
     INJECTION_SUSPECTED = "injection_suspected"
     SHUTDOWN = "shutdown"
+    SIMULATOR_FAILED = "simulator_failed"
 
 
 # Nobody changes a finding. It is not declared frozen because setting the fields of a frozen object takes four times as

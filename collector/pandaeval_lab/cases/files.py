@@ -17,7 +17,7 @@ from pandaeval_collector.base.untrusted.given_files import TooLongError, read_gi
 from pandaeval_collector.base.untrusted.yaml_text import TWICE, WORDS, BadTextError, Place, dotted, parse, read_yaml
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_lab.cases import model as shapes
-from pandaeval_lab.cases.graders import CaseFault, complete, known_graders
+from pandaeval_lab.cases.graders import CaseFault, complete, known_graders, out_of_reach
 
 # Sentences on what is wrong with a case file: what stands there, and what to write instead.
 _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
@@ -147,10 +147,10 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
     except UnicodeDecodeError as error:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
     known = [metric.name for metric in known_graders(modules)]
-    return _suite(text, path, known)
+    return _suite(text, path, known, modules)
 
 
-def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
+def _suite(text: str, path: Path, known: Collection[str], modules: tuple[str, ...]) -> shapes.Suite:
     if any(f'"{key}"' in text[:200] for key in _OTLP):
         raise CaseFileError(f"{path}: holds traces and no cases; cases go to --cases, and traces beside evaluate")
     if not text.strip():
@@ -169,6 +169,7 @@ def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
         raise CaseFileError(f"{path}: holds no cases; {_CURE}")
     try:
         suite, faults = complete(shapes.Suite.model_validate(given), known)
+        faults += out_of_reach(suite, modules)
     except ValidationError as error:
         problems = as_told(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]

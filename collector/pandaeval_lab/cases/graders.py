@@ -8,7 +8,8 @@ from typing import Any
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.config import Config, MetricsSection, check_metrics
+from pandaeval_collector.scoring.metric import Metric, ends
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.cases.mocks import Mocks, plain_function
 from pandaeval_lab.cases.model import Case, Suite
@@ -20,7 +21,8 @@ _MOST = 5
 
 def doubts(suite: Suite) -> Iterator[str]:
     """Yields a sentence with the cure for everything in a suite that is hardly meant."""
-    idle = [case.id for case in suite.cases if not declared(case) and not case.open]
+    held = {case.id for case in suite.cases if case.scenario and case.scenario.thresholds}
+    idle = [case.id for case in suite.cases if not declared(case) and not case.open and case.id not in held]
     if idle:
         several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
         yield (
@@ -71,6 +73,20 @@ def declared(case: Case) -> tuple[str, ...]:
         ("tool_correctness", case.expected is not None),
     )
     return tuple(dict.fromkeys((*(name for name, is_said in demands if is_said), *case.graders)))
+
+
+def out_of_reach(suite: Suite, modules: tuple[str, ...]) -> Iterator[CaseFault]:
+    """Yields what is wrong with thresholds of scenarios, which any metric may have. ``modules``: the user's own."""
+    if not any(case.scenario and case.scenario.thresholds for case in suite.cases):
+        return
+    known = registry((GRADERS, *modules))
+    scales = {key: ends(metric.scale) for key, metric in known.items() if metric.scale}
+    for at, case in enumerate(suite.cases):
+        given = {} if case.scenario is None else case.scenario.thresholds
+        config = Config(metrics=MetricsSection(thresholds=given))
+        for problem in check_metrics(config, ((each.level, each.name) for each in known.values()), scales):
+            name = problem.key.removeprefix("metrics.thresholds.")
+            yield ("cases", at, "scenario", "thresholds", name), problem.message
 
 
 CaseFault = tuple[tuple[str | int, ...], str]

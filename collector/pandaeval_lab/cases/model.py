@@ -175,6 +175,14 @@ class Scenario(_Part):
     conversations: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=1, description="Conversations, each a trial; --trials may ask for more."
     )
+    thresholds: dict[Name, Annotated[float, Field(ge=0)]] = Field(
+        default={},
+        description="Least mean over all its conversations by metric, in the metric's scale, such as helpfulness: 3.5; "
+        "the scenario fails below.",
+    )
+    fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
+        default=None, description="Least severity of a group of failures in its conversations that fails it."
+    )
 
 
 class Case(_Part):

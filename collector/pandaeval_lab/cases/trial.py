@@ -213,7 +213,7 @@ class Trial:
     def spoilt(self) -> Unscored | None:
         """Why nothing can be told of the agent, if the simulated user failed."""
         why = self.stated(SIMULATOR_FAILED)
-        return why and Unscored(Why.INSUFFICIENT_EVIDENCE, f"simulator_failed: {why}", {"simulator_failed": why})
+        return why and Unscored(Why.SIMULATOR_FAILED, f"the simulated user spoilt the conversation: {why}")
 
     @cached_property
     def evidence(self) -> str:
@@ -345,6 +345,13 @@ class TrialMatcher:
             if session is not None:
                 self._sessions[session] = found
 
+    def take_spoilt(self, trace: Trace) -> bool:
+        """Takes in a trace that says that the simulated user spoilt its trial, of which nothing else is to be asked.
+        Returns whether it is one."""
+        is_spoilt = any(SIMULATOR_FAILED in span.attributes for span in trace.spans)
+        self.add([trace] if is_spoilt else [])
+        return is_spoilt
+
     def attempts(self) -> list[Attempt]:
         """Returns all trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
@@ -356,6 +363,11 @@ class TrialMatcher:
         """The ids of cases that no trace is a trial of."""
         tried = {id_ for id_, _ in self._gathered}
         return [id_ for id_ in self._cases if id_ not in tried]
+
+    def case_of_session(self, session_id: str) -> str | None:
+        """Returns the id of the case that the traces of a session are trials of."""
+        found = self._sessions.get(session_id)
+        return None if found is None else found[0].id
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         """Returns the case of a trace, and the name of the trial."""

@@ -6,18 +6,21 @@ import asyncio
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
+from xml.etree import ElementTree
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.section import parse_duration
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._hand import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
 from pandaeval_collector.config import Config, closest
@@ -27,10 +30,8 @@ from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
-from pandaeval_lab.passk.attempts import trials
-from pandaeval_lab.replay.files import result_lines
 from pandaeval_lab.running.agent import http_agent, python_agent
-from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
+from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of, unless_interrupted
 from pandaeval_lab.running.door import Door
 from pandaeval_lab.running.mocked import play
 from pandaeval_lab.running.simulated import Simulator
@@ -165,14 +166,32 @@ async def _run(
         with progress(console(stderr=True), "running") as tell:
             is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
         if simulator is not None:
-            typer.echo(f"simulated user: {simulator.told()}", err=True)
+            ends = Counter(each.how or "agent failed" for each in attempts if each.case.scenario and each.has_ended)
+            told = ", ".join(f"{how} {count}" for how, count in ends.most_common())
+            typer.echo(f"simulated user: {simulator.told()}; conversations: {told or 'none'}", err=True)
         await asyncio.to_thread(tracing.flush, _FLUSH_MS)
-        await _arrived(door, attempts, options.is_remote, time.monotonic() + wait_s)
-        spoilt = {id_ for attempt in attempts if attempt.spoilt for id_ in attempt.trace_ids}
-        cut = {id_ for attempt in attempts if not attempt.has_ended for id_ in attempt.trace_ids}
-        door.write(options.output / "traces.pb", door.items().keys() - cut - spoilt)
-        door.write(options.output / "spoilt.pb", spoilt)
+        # What came is graded also where somebody waits no longer.
+        is_whole &= await unless_interrupted(_arrived(door, attempts, options.is_remote, time.monotonic() + wait_s))
+        owners = _owners(door, attempts)
+        kept, spoilt = {each.spoilt_id for each in attempts}, set[str]()
+        for id_ in door.items():
+            owner = owners.get(id_)
+            if owner is not None and owner.spoilt:
+                spoilt.add(id_)
+            elif (owner is None and not options.is_remote) or (owner is not None and owner.has_ended):
+                kept.add(id_)
+        door.write(options.output / "traces.pb", kept)
+        door.write(options.output / "spoilt.pb", spoilt - kept)
         return is_whole
+
+
+def _owners(door: Door, attempts: Sequence[Attempted]) -> dict[str, Attempted]:
+    """Returns the attempts of the traces that came: each trace is one of its turns, or names its session. An agent
+    elsewhere may still send spans of an earlier run, and they have none."""
+    turns = {id_: each for each in attempts for id_ in each.trace_ids}
+    sessions = {each.session: each for each in attempts}
+    named = door.naming(sessions, door.items().keys() - turns.keys())
+    return {**turns, **{id_: sessions[session] for id_, session in named.items()}}
 
 
 async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, deadline: float) -> None:
@@ -182,9 +201,10 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     # The first span of each is ours; an agent elsewhere sends its own when it likes.
     while not await door.is_complete(ids, 1 + is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
-    items = door.items()
-    silent = [each for each in good if all(items.get(id_, 0) < 2 for id_ in each.trace_ids)]
-    if not silent or items.keys() - {id_ for each in attempts for id_ in each.trace_ids}:
+    items, owners = door.items(), _owners(door, attempts)
+    spoke = {each.session for id_, each in owners.items() if items.get(id_, 0) > (id_ in each.trace_ids)}
+    silent = [each for each in good if each.session not in spoke]
+    if not silent or (not is_remote and items.keys() - owners.keys()):
         return
     cure = "instrument it (docs/instrument.md); its module sets the global TracerProvider when it is loaded"
     if is_remote:
@@ -195,9 +215,22 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     typer.echo(f"notice: {told}", err=True)
 
 
+def _failed(folder: Path) -> set[str]:
+    """Returns the cases of the last run of which a trial or a threshold failed, or a trial could not be told. Raises
+    ``UserError`` where there is no such run."""
+    try:
+        tests = [*ElementTree.parse(folder / "cases.xml").iter("testcase")]  # noqa: S314 - we wrote it
+    except (OSError, ElementTree.ParseError) as error:
+        raise UserError(f"--failed: there is no last run in {folder}: leave it out, or name --output") from error
+    whole = [test.get("name", "") for test in tests if test.find("failure") is not None]
+    untold = [test.get("name", "") for test in tests if test.find("skipped") is not None]
+    gates = {name.rpartition(": ")[0] for name in whole}
+    return gates | {name.rpartition(" [")[0] for name in (*whole, *untold)}
+
+
 def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
     """Returns the cases that are asked for. Raises ``UserError`` for none, and for one that nobody can play."""
-    ids, last = [case.id for case in suite.cases], options.output / "results.jsonl"
+    ids = [case.id for case in suite.cases]
     if (options.only or options.failed) and options.baseline is not None:
         raise UserError("--baseline compares whole suites: leave out --only and --failed")
     for name in options.only or ():
@@ -205,9 +238,8 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
             raise UserError(f"--only {name}: {options.suite} has no such case; the nearest is {closest(name, ids)}")
     wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
     if options.failed:
-        if not last.is_file():
-            raise UserError(f"--failed: there is no last run in {options.output}: leave it out, or name --output")
-        wanted &= {each.id for each in trials(result_lines(last), per="case").cases if each.c < each.n or not each.n}
+        failed = _failed(options.output)
+        wanted = {id_ for id_ in wanted if for_xml(id_) in failed}
         if not wanted:
             raise UserError(f"--failed: no case failed in the last run ({options.output}); leave it out")
     cases = tuple(case for case in suite.cases if case.id in wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import doubts
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
-from pandaeval_lab.cli._ci import write_suites
+from pandaeval_lab.cli._ci import gate_tests, write_suites
+from pandaeval_lab.cli._gates import GateOutcome
 from pandaeval_lab.report.layers import LAYERS, LayerReport, json_lines, junit_suites
 
 _MAX_ROWS = 60
@@ -42,12 +43,14 @@ def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
     return LayerReport(suite.name, descriptions, with_trials=path is not None)
 
 
-def write_layers(report: LayerReport, path: Path) -> None:
-    """Writes the report in the format that the file's name ends with."""
+def write_layers(report: LayerReport, path: Path, gates: Sequence[GateOutcome] = ()) -> None:
+    """Writes the report in the format that the file's name ends with, JUnit with the ``gates`` of the run."""
     try:
         with path.open("w", encoding="utf-8") as file:
             if path.suffix == ".xml":
-                write_suites(file, junit_suites(report), report.suite or "pandaeval", "")
+                tests = gate_tests(gates)
+                suites = junit_suites(report) | ({"thresholds": tests} if tests else {})
+                write_suites(file, suites, report.suite or "pandaeval", "")
             else:
                 file.writelines(json_lines(report))
     except OSError as error:

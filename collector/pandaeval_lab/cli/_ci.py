@@ -9,20 +9,19 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.store.failures import at_least
-from pandaeval_lab.cli._gates import GateOutcome
+from pandaeval_lab.cli._gates import KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
 
 
-def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
+def write_junit(target: TextIO, gates: Sequence[GateOutcome], summary: Summary, least: str) -> None:
     """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
     measured; a failure group fails from the severity ``least`` on; a metric without a configured threshold passes and
     states its mean."""
-    of_thresholds = [gate for gate in gates if gate.key != "failures"]
-    gated = {gate.key for gate in of_thresholds}
+    gated = {gate.key for gate in gates}
     values = summary.values()
     suites = {
-        "thresholds": [_threshold(gate) for gate in of_thresholds],
+        "thresholds": gate_tests(gates),
         "failures": [_group(group, least) for group in summary.groups],
         "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
     }
@@ -44,6 +43,11 @@ def write_suites(
         SubElement(root, "testsuite", {"name": for_xml(f"{prefix}{of}"), **counted(cases)}).extend(cases)
     indent(root)
     target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
+
+
+def gate_tests(gates: Iterable[GateOutcome]) -> list[Element]:
+    """Returns a JUnit test for each gate but that of all failures, which stand by their groups."""
+    return [_threshold(gate) for gate in gates if gate.key != KEY]
 
 
 def _case(suite: str, name: str) -> Element:

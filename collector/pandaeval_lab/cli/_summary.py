@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TextIO
@@ -78,6 +78,8 @@ class Summary:
         self.layers, self._against = layers, against
         self.lines: TextIO | None = None
         """A file that gets each result as a line of JSON."""
+        self.also: Callable[[Concluded, Result], None] = lambda result, told: None
+        """Gets each result that is taken, and its JSON object."""
         self.tallies: dict[str, OutcomeCounts] = {}
         """Counts of results by metric."""
         self.agents_traces = 0
@@ -108,7 +110,9 @@ class Summary:
 
     def take(self, result: Concluded) -> Failure | None:
         """Adds a result as :meth:`add` does, and keeps it as a failure if it is one. Returns the failure."""
-        self.add(result.to_dict())
+        told = result.to_dict()
+        self.add(told)
+        self.also(result, told)
         if self.lines is not None:
             self.lines.write(result.to_json().decode() + "\n")
         failure = failure_of(result)

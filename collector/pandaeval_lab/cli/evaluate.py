@@ -39,6 +39,7 @@ from pandaeval_lab.cli._ci import write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
+from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
@@ -50,6 +51,7 @@ from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
+from pandaeval_otel.model import Trace
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -137,7 +139,7 @@ def evaluate(options: EvaluateOptions) -> None:
     Evaluation(options).run()
 
 
-_WAIT_S = 2.0
+_WAIT_S, _PART = 2.0, "results.jsonl.part"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -157,6 +159,10 @@ class Evaluation:
         self._chooser = None if where is None else Chooser(where)
         self._summary = Summary(self._layers, self._against)
         self._matcher = None if self._suite is None else TrialMatcher(self._suite)
+        self._scenarios: Scenarios | None = None
+        if self._suite is not None and self._matcher is not None:
+            self._scenarios = Scenarios(self._config, self._suite, self._matcher.case_of_session)
+            self._summary.also = self._scenarios.take
         self._inputs, self._telemetry = Inputs(options.files), Telemetry()
         self._output = options.output
         if self._output is None and options.format == "html":
@@ -171,7 +177,7 @@ class Evaluation:
             TraceFiles(close_rules(self._config)) as files,
             self._judge(files, scorer, on_judged) as asked,
             output_file(self._output) as target,
-            nullcontext() if self._folder is None else output_file(self._folder / "results.jsonl") as lines,
+            nullcontext() if self._folder is None else output_file(self._folder / _PART) as lines,
             nullcontext(target) if self._folder is None else output_file(self._folder / "report.html") as page,
         ):
             self._summary.lines = lines
@@ -187,13 +193,17 @@ class Evaluation:
                 print_summary(self._summary, console(file=target), self._config.judge.model, raised)
                 if self._layers is not None:
                     print_layers(self._layers, console(file=target))
+                if self._scenarios is not None:
+                    self._scenarios.show(console(file=target))
+            gates, verdict = self._gates()
             if self._layers is not None and self._suite is not None and self._matcher is not None:
                 tell_matching(self._matcher, self._suite, self._layers)
                 if self._options.cases_report is not None:
-                    write_layers(self._layers, self._options.cases_report)
-            gates, verdict = self._gates()
+                    write_layers(self._layers, self._options.cases_report, gates)
             if self._options.format == "junit":
                 write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
+        if self._folder is not None:  # a run that was killed leaves the results of the last whole one
+            (self._folder / _PART).replace(self._folder / "results.jsonl")
         self._tell_what_is_missing()
         for gate in gates:
             if gate.text and gate.key != "baseline":
@@ -211,6 +221,7 @@ class Evaluation:
     def _gates(self) -> tuple[list[GateOutcome], GateVerdict | None]:
         """Returns the outcomes of all gates, and the comparison with a baseline if there is one."""
         gates = checked(self._config, self._summary)
+        gates += [] if self._scenarios is None else self._scenarios.gates(self._summary)
         if self._against is None:
             return gates, None
         verdict = self._against.verdict()
@@ -242,6 +253,11 @@ class Evaluation:
         """Yields the results of traces and sessions, then those of trials."""
         suite, layers, matcher = self._suite, self._layers, self._matcher
 
+        def wanted(trace: Trace) -> bool:
+            if matcher is not None and matcher.take_spoilt(trace):
+                return False
+            return self._chooser is None or self._chooser(trace)
+
         def decided(decision: Conclusion) -> None:
             if matcher is not None:
                 matcher.add(decision.traces)
@@ -252,7 +268,7 @@ class Evaluation:
                 files,
                 scorer,
                 asked,
-                where=self._chooser,
+                where=self._chooser if suite is None else wanted,
                 on_decided=decided,
                 ahead=None if workers is None else workers.understood,
             )
@@ -316,13 +332,13 @@ class Evaluation:
     def _tell_what_is_missing(self) -> None:
         """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
         for."""
-        quiet, chooser = self._options.format == "json", self._chooser
+        quiet, chooser, matcher = self._options.format == "json", self._chooser, self._matcher
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
             for line in unanswered(self._config, self._summary, self._options.names or ()):
                 typer.echo(f"notice: {line}", err=True)
-        elif not quiet and not (chooser is not None and chooser.left_out):
+        elif not quiet and not (chooser is not None and chooser.left_out) and not (matcher and matcher.attempts()):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
 

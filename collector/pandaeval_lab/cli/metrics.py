@@ -61,6 +61,8 @@ def whys(metric: Metric[Any, Any]) -> tuple[Why, ...]:
     can = {*metric.unscored, Why.METRIC_ERROR}
     if metric.level in ("trace", "turn", "trial"):
         can.add(Why.INCOMPLETE_TRACE)
+    if metric.level == "trial":
+        can.add(Why.SIMULATOR_FAILED)
     if metric.kind == "llm":
         can |= _JUDGED
     return tuple(why for why in Why if why in can)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_lab.cases.arguments import differing, matched, tool_parts
-from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall
-from pandaeval_lab.cases.trial import Trial, TrialContext
+from pandaeval_lab.cases.arguments import differing, in_best_order, matched, tool_parts
+from pandaeval_lab.cases.model import WEIGHTS, ExpectedCall, Interaction
+from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext
 from pandaeval_otel.model import ToolCall
 
 
@@ -79,6 +79,18 @@ def weighed(
     return Weighed(parts, weights, min(1.0, known), min(1.0, known + open_))
 
 
+def weighed_tools(
+    trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None
+) -> Weighed | None:
+    """Weighs the tools of an interaction; ``None`` if none was used or expected, or nothing is said of them."""
+    wanted = trial.counted_expected(expected.expected_tools)
+    calls = actual.calls if actual is not None else ()
+    if wanted is None or (not wanted and not calls):
+        return None
+    found = weighed(trial, context, wanted, calls)
+    return replace(found, least=0.0, most=0.0) if wanted and not calls else found
+
+
 def arguments_missing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> bool:
     """Returns whether arguments are expected, and those of a call were not captured."""
     return any(each.parameters or each.acceptable for each in expected) and any(not c.has_arguments for c in calls)
@@ -108,9 +120,13 @@ def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:
     return f"expected {names(trial.expected_names(actual))}; called {names(actual)}"
 
 
-def wrong_arguments(trial: Trial) -> str:
-    """Describes, by call, the arguments that are not as expected; ``""`` for none."""
-    expected = trial.expected or ()
-    pairs = [(expected[row], trial.calls[column]) for row, column, worth in matched(expected, trial.calls) if worth < 1]
-    told = [f"{each.tool_name}({', '.join(differing(each, call)[:4])})" for each, call in pairs[:3]]
-    return "; ".join(told)
+def differences(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> str:
+    """Describes what of calls is not as expected, wrong arguments first; the names of all calls only where they differ,
+    or nothing does."""
+    pairs = [(expected[row], calls[column]) for row, column, worth in matched(expected, calls) if worth < 1]
+    wrong = "; ".join(f"{each.tool_name}({', '.join(differing(each, call)[:4])})" for each, call in pairs[:3])
+    called = [call.name for call in calls]
+    wanted = in_best_order(expected, called)
+    if wrong and called == wanted:
+        return wrong
+    return "; ".join(filter(None, (wrong, f"expected {names(wanted)}; called {names(called)}")))

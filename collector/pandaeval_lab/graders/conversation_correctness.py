@@ -13,14 +13,13 @@ Source: Agentic metric, *Conversation Correctness*.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_lab.cases.model import Interaction
 from pandaeval_lab.cases.trial import Interacted, Trial, TrialContext, interactions
-from pandaeval_lab.graders._expected import Weighed, trial_metric, weighed
+from pandaeval_lab.graders._expected import Weighed, trial_metric, weighed_tools
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
@@ -29,7 +28,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return None
     made: list[Interacted | None] = [*interactions(trial)]
     made += [None] * (len(expected) - len(made))
-    tools = [_tools(trial, context, each, actual) for each, actual in zip(expected, made, strict=False)]
+    tools = [weighed_tools(trial, context, each, actual) for each, actual in zip(expected, made, strict=False)]
     answers = _answers(trial, context)
     verdicts = [
         _correct(context, each, actual, tool, answer)
@@ -67,16 +66,6 @@ def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
         scores = scores[1:]
     given = iter(scores)
     return [None if each.expected_answer is None else next(given, None) for each in trial.case.interactions]
-
-
-def _tools(trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None) -> Weighed | None:
-    """Weighs the tools of an interaction; ``None`` if none was used or expected, or nothing is said of them."""
-    wanted = trial.counted_expected(expected.expected_tools)
-    calls = actual.calls if actual is not None else ()
-    if wanted is None or (not wanted and not calls):
-        return None
-    found = weighed(trial, context, wanted, calls)
-    return replace(found, least=0.0, most=0.0) if wanted and not calls else found
 
 
 def _correct(

@@ -10,8 +10,10 @@ The weighted mean of four parts (``tool_weights`` of the case, 0.25 each without
 - utilization: how far the answer uses the results, as ``result_utilization`` judged; 1 where ``results_must_be_used``
   is not set, and where no judge is asked and the case says so (``results_used``).
 
-Where calls are expected and none was made the score is 0. Where none is expected and none was made it does not apply.
-It does not judge the answer. If the utilization is not known and would decide, there is no score.
+Of a conversation whose interactions say what calls they expect, it is the mean of those that the trial came to, and is
+failed if one of them misses the threshold. Where calls are expected and none was made the score is 0. Where none is
+expected and none was made it does not apply. It does not judge the answer. If the utilization is not known and would
+decide, there is no score.
 
 Scale: 0..1, 1 is right in every part.
 Source: Agentic metric, *Tool Correctness*.
@@ -19,33 +21,57 @@ Source: Agentic metric, *Tool Correctness*.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from statistics import fmean
+
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_lab.cases.trial import Trial, TrialContext
-from pandaeval_lab.graders._expected import COUNTED, arguments_missing, compared, trial_metric, weighed, wrong_arguments
+from pandaeval_lab.cases.trial import Trial, TrialContext, interactions
+from pandaeval_lab.graders._expected import (
+    COUNTED,
+    arguments_missing,
+    differences,
+    trial_metric,
+    weighed,
+    weighed_tools,
+)
+
+_NOT_CAPTURED = Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
+_NOT_JUDGED = Unscored(Why.INSUFFICIENT_EVIDENCE, "whether the results were used is not known")
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     expected, calls = trial.expected, trial.calls
-    if expected is None or (not expected and not calls):
+    if expected is None:
+        return _of_conversation(trial, context)
+    if not expected and not calls:
         return None
     if arguments_missing(expected, calls):
-        return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
-    reason, found = _reason(trial), weighed(trial, context, expected, calls)
+        return _NOT_CAPTURED
+    reason, found = differences(expected, calls), weighed(trial, context, expected, calls)
     if expected and not calls:
         return Score(0.0, reason, {**found.parts, "utilization": 0.0, "is_correct": False})
     if found.value is None and found.most >= context.threshold - TOLERANCE:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, "whether the results were used is not known", found.parts)
+        return replace(_NOT_JUDGED, metadata=found.parts)
     passed = found.least >= context.threshold - TOLERANCE
     return Score(found.least, reason, {**found.parts, "weights": found.weights, "is_correct": passed})
 
 
-def _reason(trial: Trial) -> str:
-    """Writes what is wrong first; the names of the calls only where they differ, or all is right."""
-    wrong, names = wrong_arguments(trial), compared(trial, trial.called)
-    if wrong and [*trial.called] == trial.expected_names(trial.called):
-        return wrong
-    return f"{wrong}; {names}" if wrong else names
+def _of_conversation(trial: Trial, context: TrialContext) -> Finding | None:
+    scores, wrong, unknown = dict[str, float](), "", None
+    for number, (each, actual) in enumerate(zip(trial.case.interactions, interactions(trial), strict=False), 1):
+        if (found := weighed_tools(trial, context, each, actual)) is None:
+            continue
+        scores[str(number)] = found.least
+        if found.most < context.threshold - TOLERANCE:
+            expected = trial.counted_expected(each.expected_tools) or ()
+            wrong = wrong or f"interaction {number}: {differences(expected, actual.calls)}"
+        elif found.value is None:
+            unknown = _NOT_CAPTURED if found.parts["parameters"] is None else _NOT_JUDGED
+    if not scores or (unknown is not None and not wrong):
+        return unknown
+    reason = wrong or f"the calls of {len(scores)} interactions are as expected"
+    return Score(fmean(scores.values()), reason, {"interactions": scores}, failed=bool(wrong))
 
 
 METRIC = trial_metric(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, SIMULATED, SIMULATOR_FAILED
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
-from pandaeval_lab.running.simulated import SimulatedUser, Simulator
+from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
 from pandaeval_otel.base import semconv
 
@@ -73,6 +73,10 @@ def fail(span: Span, message: str, why: str) -> None:
     span.set_status(Status(StatusCode.ERROR, why))
 
 
+def _trace_id(span: Span) -> str:
+    return f"{span.get_span_context().trace_id:032x}"
+
+
 class ScriptedUser:
     """A user who says what the case says, whatever is answered: see :func:`messages_of`."""
 
@@ -102,7 +106,8 @@ def messages_of(case: Case) -> tuple[str, ...]:
 @dataclass(slots=True)
 class Attempted:
     """One attempt. ``trace_ids``: of its turns; ``error``: why the agent did not come to its end; ``spoilt``: why the
-    user's side spoilt it; ``has_ended``: it did end, well or not, before the run was broken off."""
+    user's side spoilt it, which the trace ``spoilt_id`` says; ``how``: how a simulated user ended it; ``has_ended``: it
+    did end, well or not, before the run was broken off."""
 
     case: Case
     trial: str
@@ -110,7 +115,20 @@ class Attempted:
     trace_ids: list[str] = field(default_factory=list)
     error: str = ""
     spoilt: str = ""
+    spoilt_id: str = ""
+    how: str = ""
     has_ended: bool = False
+
+
+async def unless_interrupted(work: Awaitable[object]) -> bool:
+    """Awaits work. Returns ``False``, and the program goes on, where it is interrupted meanwhile."""
+    try:
+        await work
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +154,7 @@ class CaseAttempts:
             attempt.has_ended = True
             on_ended()
 
-        try:
-            await asyncio.gather(*map(make, attempts))
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None:
-                task.uncancel()  # what has ended is graded all the same
-            return False
-        return True
+        return await unless_interrupted(asyncio.gather(*map(make, attempts)))
 
     async def _converse(self, attempt: Attempted) -> None:
         user: ScriptedUser | SimulatedUser = ScriptedUser(attempt.case)
@@ -156,7 +168,7 @@ class CaseAttempts:
             about = RunContext(*names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
             left = max(0.0, end - time.monotonic())
             with self.tracing.turn(about, user.marks) as span:
-                attempt.trace_ids.append(f"{span.get_span_context().trace_id:032x}")
+                attempt.trace_ids.append(_trace_id(span))
                 try:
                     talk = talk or self.agent()
                     answer = await asyncio.wait_for(talk(said, about), min(self.turn_s, left))
@@ -175,8 +187,10 @@ class CaseAttempts:
                     said = await user.next(answer)
                 span.set_attributes(user.marks)
                 span.end(ended)
+        attempt.how = user.marks.get(ENDED, "")
         if user.spoilt:  # an agent's trace without contents or a fault stands for the attempt
             attempt.spoilt = user.spoilt
             with self.tracing.turn(RunContext(*names, len(attempt.trace_ids)), user.marks) as span:
+                attempt.spoilt_id = _trace_id(span)
                 span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
                 span.end()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +70,20 @@ class Door:
 
     def write(self, path: Path, ids: Collection[str]) -> None:
         """Writes what came of these traces, each OTLP request with its length in front, earliest trace first."""
-        reads = StoreReader(self._data)
         with path.open("wb") as file:
-            for trace_id, chunks, _, _ in traces_by_start(reads):
-                for chunk in chunks if trace_id.hex() in ids else ():
-                    data = reads.chunks([chunk])[chunk][1]
-                    file.write(len(data).to_bytes(4, "big") + data)
+            for _, data in self._requests(ids):
+                file.write(len(data).to_bytes(4, "big") + data)
+
+    def naming(self, texts: Collection[str], ids: Collection[str]) -> dict[str, str]:
+        """Returns, of these traces, those in which one of ``texts`` stands, with the longest that does."""
+        known = sorted(texts, key=len)
+        return {id_: text for id_, data in self._requests(ids) for text in known if text.encode() in data}
+
+    def _requests(self, ids: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        reads = StoreReader(self._data)
+        for trace_id, chunks, _, _ in traces_by_start(reads):
+            for chunk in chunks if trace_id.hex() in ids else ():
+                yield trace_id.hex(), reads.chunks([chunk])[chunk][1]
 
 
 async def _open(config: Config, _: Peer) -> Handlers:

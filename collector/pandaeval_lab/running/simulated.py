@@ -36,6 +36,8 @@ going_on   in every other case, and while anything that you want is open
 With goal_met and given_up the conversation ends, and message is empty. reason: in a sentence, why.
 
 Answer with one JSON object: {"reason": text, "state": state, "message": text}."""
+ENDED = "pandaeval.simulator.ended"
+"""The attribute that says how the user ended the conversation."""
 _SAME = 3
 """So often said, a message is repetition."""
 _WORD = re.compile(r"[\w@.+#-]+")
@@ -113,7 +115,7 @@ class SimulatedUser:
         except (CallFailedError, OverBudgetError, ValueError) as error:
             self.spoilt, state = f"{self._simulator.model}: {told(error)}", "failed"
         if state != "going_on":
-            self.marks["pandaeval.simulator.ended"] = state
+            self.marks[ENDED] = state
             return None
         self._said.append(message)
         self._asked.append({"role": "assistant", "content": message})

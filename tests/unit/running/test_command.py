@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_lab.cases.files import read_suite
+from pandaeval_lab.cli._case_run import CaseRunOptions, _chosen
 from pandaeval_lab.running.simulated import RULES
 
 SUITE = """
@@ -15,10 +18,10 @@ cases:
 - {id: refund-1, inputs: {task: Refund order 17}}
 - {id: refund-2, inputs: {task: Refund order 18}}
 """
-RESULT = (
-    '{"metric": "trial_correct", "level": "trial", "outcome": "scored", "score": 1.0, "success": true, '
-    '"trace_id": "a", "metadata": {"case": "refund-1", "trial": "1"}}\n'
-)
+LAST = """<testsuites>
+<testcase name="refund-1 [1]"><properties/></testcase>
+<testcase name="refund-2 [1]"><properties/></testcase>{}
+</testsuites>"""
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "played.yaml").write_text("cases: [{id: played, scenario: {goal: Get it}}]")
     (tmp_path / "wrong.yaml").write_text("cases: [{id: played, scenario: {gaol: Get it}}]")
     (tmp_path / "last").mkdir()
-    (tmp_path / "last" / "results.jsonl").write_text(RESULT)
+    (tmp_path / "last" / "cases.xml").write_text(LAST.format(""))
     return tmp_path
 
 
@@ -61,3 +64,21 @@ def test_what_the_simulated_user_is_told_is_shown() -> None:
     assert done.exit_code == 0, done.output
     assert RULES in done.output
     assert "version 1" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "chosen"),
+    [
+        ({}, "", ["refund-1", "refund-2"]),
+        ({"only": ["refund-2"]}, "", ["refund-2"]),
+        ({"only": ["*-1", "refund-2"]}, "", ["refund-1", "refund-2"]),
+        ({"failed": True}, '<testcase name="refund-2 [2]"><failure/></testcase>', ["refund-2"]),
+        ({"failed": True}, '<testcase name="refund-2 [2]"><skipped/></testcase>', ["refund-2"]),
+        ({"failed": True}, '<testcase name="refund-1: turn.helpfulness"><failure/></testcase>', ["refund-1"]),
+        ({"failed": True, "only": ["*-2"]}, 2 * '<testcase name="refund-2 [2]"><failure/></testcase>', ["refund-2"]),
+    ],
+)
+def test_some_cases_are_chosen(folder: Path, words: dict[str, Any], more: str, chosen: list[str]) -> None:
+    (folder / "last" / "cases.xml").write_text(LAST.format(more))
+    options = CaseRunOptions(folder / "suite.yaml", "a:b", output=folder / "last", **words)
+    assert [case.id for case in _chosen(read_suite(folder / "suite.yaml"), options).cases] == chosen

@@ -54,5 +54,6 @@ CURES: Mapping[str, str] = {
     "metric_error": "A metric failed on this input. That is a defect of pandaeval: please report it with the reason.",
     "injection_suspected": "The run tries to instruct its judge. Read it with care: nothing in it was believed.",
     "shutdown": "The collector was stopped before it came to this. Evaluate it again.",
+    "simulator_failed": "The model that plays the user spoilt the conversation. Try again, or a stronger model.",
 }
 """What to do about many results that could not be scored, by why."""

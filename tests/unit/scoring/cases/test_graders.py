@@ -16,6 +16,7 @@ from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.files import CaseFileError
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import source_of
+from pandaeval_lab.report.layers import LayerReport
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
 
@@ -312,6 +313,60 @@ class TestConversations:
         whole = Trace("1" * 32, spans, f"{1:016x}", turns=turns, tool_calls=(made,), output="done", digest="d")
         good = Score(1.0, metadata={"answers": [1.0]})
         assert score(self.CASE, "conversation_correctness", whole, answer_correctness=good) == 1.0
+
+
+class TestToolsOfConversations:
+    ONCE: ClassVar[dict[str, Any]] = {"expected_tools": [{"tool_name": "a", "parameters": {"x": 1}}]}
+    CASE: ClassVar[dict[str, Any]] = {"interactions": [ONCE, {"expected_tools": []}, ONCE]}
+    RIGHT = call("a", {"x": 1})
+
+    @pytest.mark.parametrize(
+        ("third", "value", "reason"),
+        [
+            (RIGHT, 1.0, "the calls of 2 interactions are as expected"),
+            (call("b", {"x": 1}), 0.625, "interaction 3: expected a; called b"),
+            (call("a", {"x": 2}), 0.875, "interaction 3: a(x: 2 instead of 1)"),
+        ],
+    )
+    def test_are_those_of_each_interaction(self, third: ToolCall, value: float, reason: str) -> None:
+        found = results(self.CASE, trace(self.RIGHT), trace(number=2), trace(third, number=3))["tool_correctness"]
+        assert (found.score, found.finding.reason) == (value, reason)
+        assert found.success is (third is self.RIGHT)
+        assert found.to_dict()["metadata"]["interactions"]["1"] == 1.0
+
+    def test_a_wrong_one_in_the_third_turn_breaks_the_action(self) -> None:
+        made = trace(self.RIGHT), trace(number=2), trace(call("b"), number=3)
+        with LayerReport() as report:
+            report.add([each.to_dict() for each in results(self.CASE, *made).values()])
+        (row,) = report.brief()
+        assert row["layers"] == ["-", "fail", "fail"]
+        assert row["broke"] == "action"
+
+    def test_do_not_decide_beside_the_conversation(self) -> None:
+        case = {**self.CASE, "thresholds": {"conversation_correctness": 0, "tool_correctness": 0.5}}
+        found = results(case, trace(self.RIGHT), trace(call("c"), number=2), trace(self.RIGHT, number=3))
+        assert found["tool_correctness"].success is False
+        assert found["trial_correct"].success is True
+
+    def test_what_was_not_captured_is_no_failure_where_nothing_else_is(self) -> None:
+        unknown, wrong = ToolCall("a"), call("b")
+        assert score(self.CASE, "tool_correctness", trace(unknown), trace(number=2), trace(self.RIGHT, number=3)) == (
+            "no_content"
+        )
+        found = results(self.CASE, trace(unknown), trace(number=2), trace(wrong, number=3))["tool_correctness"]
+        assert found.success is False
+
+    def test_an_interaction_that_was_not_come_to_is_none_of_the_tools(self) -> None:
+        assert score(self.CASE, "tool_correctness", trace(self.RIGHT)) == 1.0
+        assert score({"interactions": [{"expected_answer": "hi"}]}, "tool_correctness", trace()) is None
+
+
+def test_a_conversation_that_the_simulated_user_spoilt_says_nothing_of_the_agent() -> None:
+    spoilt = trace(attributes={"pandaeval.simulator.failed": "m: A-9: the user cannot know that"})
+    found = results({"expected_tools": [A], "forbidden_tools": ["b"]}, trace(call("b"), number=2), spoilt)
+    assert {each.why for each in found.values()} == {Why.SIMULATOR_FAILED}
+    assert {each.success for each in found.values()} == {None}
+    assert found["trial_correct"].finding.reason.endswith("m: A-9: the user cannot know that")
 
 
 class TestTheWhole:

@@ -1,0 +1,81 @@
+"""Scenarios with thresholds of their own: each is held to them over all turns of all its conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.cli._output import table
+from pandaeval_collector.config import Config
+from pandaeval_collector.show.view.rates import OutcomeCounts
+from pandaeval_collector.show.view.texts import number
+from pandaeval_lab.cases.graders import CORRECT
+from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._gates import GateOutcome, checked
+from pandaeval_lab.cli._names import names_of
+from pandaeval_lab.cli._summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A scenario. ``config``: the run's, with the scenario's thresholds and gate of severity in place of its own."""
+
+    config: Config
+    thresholds: Mapping[str, float]
+    found: Summary = field(default_factory=Summary)
+
+
+class Scenarios:
+    """Gathers the results of the scenarios of a suite that have thresholds or a gate of severity."""
+
+    def __init__(self, config: Config, suite: Suite, case_of: Callable[[str], str | None]) -> None:
+        """``case_of``: returns the case of a session."""
+        self._held: dict[str, _Held] = {}
+        self._case_of, names = case_of, names_of(config)
+        for case in suite.cases:
+            if (scenario := case.scenario) and (scenario.thresholds or scenario.fail_on_error_severity):
+                of_gates = {"fail_on_error_severity": scenario.fail_on_error_severity}
+                parts = {
+                    "metrics": config.metrics.model_copy(update={"thresholds": scenario.thresholds}),
+                    "gates": config.gates.model_copy(update=of_gates),
+                    "judge": config.judge.model_copy(update={"calibrated_thresholds": False}),
+                }
+                own = config.model_copy(update=parts)
+                self._held[case.id] = _Held(own, names.thresholds(own))
+
+    def take(self, result: Result, told: Mapping[str, Any]) -> None:
+        """Adds a result, and ``told``, its JSON object. A conversation that the user's side spoilt is one result
+        without a score of every metric with a threshold: silence must not pass."""
+        case = told["metadata"].get("case") or self._case_of(result.unit.session_id or "")
+        if (held := self._held.get(case or "")) is None:
+            return
+        held.found.take(result)
+        if result.metric == CORRECT and result.why == Why.SIMULATOR_FAILED:
+            for key in held.thresholds.keys() - {f"trial.{CORRECT}"}:
+                held.found.tallies.setdefault(key, OutcomeCounts()).add(result.outcome, None, result.why)
+
+    def gates(self, whole: Summary) -> Iterator[GateOutcome]:
+        """Yields the outcomes of all scenarios. ``whole``: of the run, whose failures are grouped."""
+        for case, held in self._held.items():
+            held.found.agents_traces, held.found.has_sessions = whole.agents_traces, whole.has_sessions
+            own = {failure.result for failure in held.found.failures}
+            held.found.groups = tuple(group for group in whole.groups if own & {each.result for each in group.members})
+            for gate in checked(held.config, held.found):
+                yield replace(gate, key=f"{case}: {gate.key}", text=gate.text and f"scenario {case}: {gate.text}")
+
+    def show(self, out: Console) -> None:
+        """Prints each threshold with the mean that is held against it."""
+        rows = [
+            (case, key, number(held.found.values().get(key)), f"{least:g}", tally.scored, tally.missing, tally.whys)
+            for case, held in self._held.items()
+            for key, least in held.thresholds.items()
+            for tally in [held.found.tallies.get(key, OutcomeCounts())]
+        ]
+        if rows:
+            columns = ("scenario", "metric", "mean", "threshold", "scored", "unscored", "why unscored")
+            out.print(table(columns, rows, on=out, title="Scenarios"))

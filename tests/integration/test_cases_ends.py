@@ -1,0 +1,174 @@
+"""``pandaeval cases run`` with a model by script that plays the user and the agent: every end of a conversation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pandaeval_lab.replay.files import result_lines
+from support.asked import GOOD, said
+from support.judge import Behave, JudgeServer, Say, rubric_of
+
+# Asks its model, calls the tool that the model names, and says what the model says.
+AGENT = """
+import json, os, time, urllib.request
+from opentelemetry import trace
+
+def said(role, text):
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+def answer(messages, context):
+    if context.case == "agent-crashes" and context.turn == 1:
+        raise ValueError("no such order")
+    if context.case == "agent-hangs":
+        time.sleep(3600)
+    body = {"model": "m", "messages": [{"role": "system", "content": f"shop: {context.case}"}, *messages]}
+    request = urllib.request.Request(os.environ["MODEL"] + "/chat/completions", json.dumps(body).encode())
+    request.add_header("content-type", "application/json")
+    with urllib.request.urlopen(request) as reply:
+        says = json.loads(json.load(reply)["choices"][0]["message"]["content"])
+    tracer = trace.get_tracer("shop")
+    with tracer.start_as_current_span("invoke_agent shop") as agent:
+        agent.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"})
+        agent.set_attribute("gen_ai.input.messages", said("user", messages[-1]["content"]))
+        if says["tool"]:
+            with tracer.start_as_current_span("execute_tool " + says["tool"]) as call:
+                call.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": says["tool"]})
+                call.set_attributes({"gen_ai.tool.call.arguments": '{"order": 17}', "gen_ai.tool.call.result": "ok"})
+        agent.set_attribute("gen_ai.output.messages", said("assistant", says["text"]))
+    return says["text"]
+"""
+ENDS = ("goal-met", "given-up", "turn-limit", "agent-crashes", "agent-hangs", "user-invents", "user-loops")
+CORRECT = {"goal-met": 1.0, "given-up": 0.0, "turn-limit": 0.0, "agent-crashes": 0.0, "agent-hangs": 0.0}
+
+
+def _plays(number: int, body: dict[str, Any]) -> Say:
+    """Plays the agent of a case where the instructions are the shop's, else the user that the goal names."""
+    first, *talk = [str(message["content"]) for message in body["messages"]]
+    heard = len(talk) // 2
+    if first.startswith("shop: "):
+        case = first.removeprefix("shop: ")
+        texts = {"goal-met": "Order 17 is refunded.", "given-up": "I refund nothing."}
+        reply = {
+            "tool": "refund_order" if case == "goal-met" else "",
+            "text": texts.get(case, f"Which order?{'!' * heard}"),
+        }
+        return Say(json.dumps(reply))
+    case = next(name for name in ENDS if f"the end {name}" in first)
+    state, message = "going_on", f"Money back for order 17{', please' * heard}"
+    if case == "user-invents":
+        message = "Money back for A-1733"
+    elif case == "user-loops":
+        message = "Money back"
+    elif heard and case in ("goal-met", "given-up"):
+        state, message = case.replace("-", "_"), ""
+    return Say(json.dumps({"reason": "so", "state": state, "message": message}))
+
+
+def _case(name: str, conversations: int, **thresholds: float) -> dict[str, Any]:
+    scenario = {
+        "goal": f"Get the money for order 17 back, the end {name}",
+        "knowledge": ["the order is 17"],
+        "max_turns": 4,
+        "conversations": conversations,
+        "thresholds": thresholds,
+    }
+    return {"id": name, "expected_outcome": {"tools_called": ["refund_order"]}, "scenario": scenario}
+
+
+def _run(
+    folder: Path, cases: list[dict[str, Any]], behave: Behave, *options: str
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    """Runs the command in a folder; returns how it ended, and its results."""
+    (folder / "shop.py").write_text(AGENT)
+    (folder / "suite.json").write_text(json.dumps({"cases": cases}))
+    with JudgeServer(behave) as server:
+        judge = {"api_base": server.url, "api_key_env": "JUDGE_KEY"}
+        (folder / "pandaeval.yaml").write_text(json.dumps({"judge": judge}))
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", "from pandaeval_collector.cli import main; main()"),
+                *("cases", "run", "suite.json", "--agent", "shop:answer", "--simulate", "openai/m"),
+                *("-c", "pandaeval.yaml", "--turn-timeout", "5s", "--concurrency", "10", *options),
+            ],
+            cwd=folder,
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith(("PANDAEVAL", "GITHUB"))},
+                "JUDGE_KEY": "sk-test",
+                "MODEL": server.url,
+            },
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+    return done, [*result_lines(folder / "pandaeval-run" / "results.jsonl")]
+
+
+@pytest.mark.parametrize("conversations", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conversations: int) -> None:
+    cases = [_case(name, conversations, trial_correct=1.0) for name in ENDS]
+    done, results = _run(tmp_path, cases, _plays, "--metrics", "trial_correct")
+    assert done.returncode == 1, done.stderr
+    folder, n = tmp_path / "pandaeval-run", conversations
+    correct = {
+        (each["metadata"]["case"], each["metadata"]["trial"]): each["score"] if each["why"] is None else each["why"]
+        for each in results
+        if each["metric"] == "trial_correct"
+    }
+    trials = [(name, str(trial)) for name in ENDS for trial in range(1, n + 1)]
+    assert correct == {(name, trial): CORRECT.get(name, "simulator_failed") for name, trial in trials}
+
+    # What a person reads, and what a CI system does.
+    errors = done.stderr
+    ends = {"goal_met": n, "given_up": n, "turn_limit": n, "agent failed": 2 * n, "failed": 2 * n}
+    told = errors.split("; conversations: ")[1].splitlines()[0]
+    assert {how: int(count) for how, _, count in (each.rpartition(" ") for each in told.split(", "))} == ends
+    assert f"the agent failed in {2 * n} attempts; agent-crashes, trial 1: ValueError: no such order" in errors
+    assert f"the simulated user spoilt (no score; spoilt.pb) {2 * n} attempts; user-invents, trial 1" in errors
+    missed = {line.split(":")[1].split()[1] for line in errors.splitlines() if line.startswith("failed: scenario ")}
+    assert missed == {*ENDS} - {"goal-met"}
+    assert f"user-loops: trial.trial_correct (threshold 1): none of {n} result" in errors
+    assert "Scenarios" in done.stdout
+    tests = Counter[tuple[str, str]]()
+    for test in ElementTree.parse(folder / "cases.xml").iter("testcase"):
+        state = next((child.tag for child in test if child.tag in ("failure", "skipped")), "passed")
+        tests[str(test.get("name")).partition(" ")[0], state] += 1
+    assert {name: tests[name, "failure"] for name in CORRECT} == {
+        name: n * (1 - score) for name, score in CORRECT.items()
+    }
+    assert tests["user-invents", "skipped"] == tests["user-loops", "skipped"] == n
+    assert tests["user-invents:", "failure"] == tests["given-up:", "failure"] == 1, "the thresholds"
+    assert tests["goal-met:", "passed"] == 2, "its threshold and its gate of severity"
+
+
+def _judges_too(number: int, body: dict[str, Any]) -> Say:
+    if any("echo" in str(message["content"]) for message in body["messages"]):
+        return Say(said(body["messages"], rubric_of(body), GOOD))
+    return _plays(number, body)
+
+
+@pytest.mark.slow
+def test_a_judge_rates_each_turn_and_each_conversation_but_those_that_were_spoilt(tmp_path: Path) -> None:
+    thresholds = {"helpfulness": 3.5, "goal_completion": 0.8, "session.correctness": 0.5}
+    cases = [_case("goal-met", 2, **thresholds), _case("turn-limit", 1), _case("user-loops", 2, **thresholds)]
+    names = "helpfulness,goal_completion,session.correctness,trial_correct"
+    done, results = _run(tmp_path, cases, _judges_too, "--model", "openai/judge", "--metrics", names)
+    found = Counter((each["metric"], str(each["session_id"]).partition("/")[0]) for each in results)
+    for metric in ("goal_completion", "correctness"):
+        assert (found[metric, "goal-met"], found[metric, "turn-limit"], found[metric, "user-loops"]) == (2, 1, 0)
+    assert (found["helpfulness", "goal-met"], found["helpfulness", "turn-limit"]) == (2, 4), "each turn"
+    assert found["helpfulness", "user-loops"] == 0
+    failed = [line.partition(" (")[0] for line in done.stderr.splitlines() if line.startswith("failed: ")]
+    of_loops = "failed: scenario user-loops: "
+    keys = ("turn.helpfulness", "session.goal_completion", "session.correctness")
+    assert sorted(failed) == sorted(f"{of_loops}{key}" for key in keys)
+    assert done.returncode == 1
