@@ -1,13 +1,18 @@
-"""What came of a run as JUnit XML, which CI systems show as tests: thresholds, failure groups and metrics."""
+"""What came of a run for CI systems: JUnit XML, shown as tests (thresholds, failure groups and metrics), and the
+summary of a job on GitHub."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import html
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.show.view.texts import number
 from pandaeval_collector.store.failures import at_least
 from pandaeval_lab.cli._gates import KEY, GateOutcome
 from pandaeval_lab.cli._summary import Summary
@@ -80,3 +85,57 @@ def _metric(key: str, value: float) -> Element:
     case = _case("metrics", key)
     SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
     return case
+
+
+_MOST_GROUPS = 50
+_SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
+"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
+
+
+def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str]) -> str:
+    """Appends the run to the job's summary, if there is one. Returns why it could not be written, or ``""``."""
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return ""
+    text = "\n".join(_markdown(gates, summary)) + "\n"
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        return f"the job's summary cannot be written ({error.strerror or error}): {os.path.basename(path)}"
+    return ""
+
+
+def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
+    failed = [gate for gate in gates if not gate.passed]
+    yield f"## pandaeval: {'failed' if failed else 'no gate failed'}\n"
+    if summary.headline:
+        yield f"{_plain(summary.headline)}\n"
+    for gate in gates:
+        if gate.text:
+            yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
+            yield from (f"  - {_plain(example)}" for example in gate.examples)
+    means = ((key, number(mean, ".4f"), summary.tallies[key]) for key, mean in sorted(summary.values().items()))
+    metrics = [(key, mean, str(tally.scored), str(tally.missing)) for key, mean, tally in means]
+    yield from _table(("metric", "mean", "scored", "unscored"), metrics)
+    if summary.groups:
+        yield "\n### Unique errors"
+        groups = [
+            (each.severity, f"{each.title}: {each.description}", str(each.count), each.places)
+            for each in summary.groups[:_MOST_GROUPS]
+        ]
+        yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: str) -> str:
+    """Returns text of a run, on one line, that Markdown shows as it stands: nothing is rendered or linked."""
+    shown = html.escape(" ".join(text.split()), quote=False)
+    return shown.translate(_SIGNS)

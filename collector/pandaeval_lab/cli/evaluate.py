@@ -35,7 +35,7 @@ from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
-from pandaeval_lab.cli._ci import write_junit
+from pandaeval_lab.cli._ci import add_summary, write_junit
 from pandaeval_lab.cli._gates import Against, GateOutcome, checked, outcome, tell, unanswered, with_groups
 from pandaeval_lab.cli._inputs import Inputs
 from pandaeval_lab.cli._names import check_asked, config_with_trials
@@ -210,6 +210,8 @@ class Evaluation:
                 typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
                 for example in gate.examples:
                     typer.echo(f"  {safe(example)}", err=True)
+        if problem := add_summary(gates, self._summary, os.environ):
+            typer.echo(f"notice: {problem}", err=True)
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()

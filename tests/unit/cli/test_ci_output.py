@@ -1,4 +1,4 @@
-"""What a run says to CI systems: JUnit, JSON with groups."""
+"""What a run says to CI systems: JUnit, the job's summary of GitHub Actions, JSON with groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cli._ci import write_junit
+from pandaeval_lab.cli._ci import add_summary, write_junit
 from pandaeval_lab.cli._gates import GateOutcome, severity_gate
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -88,6 +88,25 @@ def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None
     assert root.find(".//testcase[@name='trace.confidence']/system-out") is not None
 
 
+# -- GitHub ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "summary.md"
+    file.write_text("before\n")
+    found = summary(group("low", HOSTILE))
+    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}) == ""
+    text = file.read_text()
+    assert text.startswith("before\n## pandaeval: failed\n")
+    assert "| trace.coherence | 0.1000 | 1 | 0 |" in text
+    assert "<b>" not in text
+    assert "[l](" not in text
+    [row] = [line for line in text.splitlines() if line.startswith("| low")]
+    assert row.count("|") == 5
+    assert add_summary(GATES, found, {}) == ""
+    assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
+
+
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -108,12 +127,12 @@ def _span(number: int, **attributes: str) -> dict[str, Any]:
     }
 
 
-def evaluate(folder: Path, config: str, *options: str) -> Result:
+def evaluate(folder: Path, config: str, *options: str, **environ: str) -> Result:
     """Two runs that ended with an error."""
     traces, settings = folder / "traces.jsonl", folder / "pandaeval.yaml"
     traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_span(1), _span(2)]}]}]}))
     settings.write_text(config)
-    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options])
+    return CliRunner().invoke(app, ["evaluate", str(traces), "--config", str(settings), *options], env=environ)
 
 
 def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> None:
@@ -151,13 +170,16 @@ def test_a_regression_case_is_made_of_a_group(tmp_path: Path) -> None:
     assert "no result is of the group none" in unknown.output
 
 
-def test_junit_of_a_run(tmp_path: Path) -> None:
-    done = evaluate(tmp_path, "metrics: {thresholds: {response: 0.5}}", "--format", "junit")
+def test_junit_and_summary_of_a_run(tmp_path: Path) -> None:
+    page = tmp_path / "summary.md"
+    settings = "metrics: {thresholds: {response: 0.5}}"
+    done = evaluate(tmp_path, settings, "--format", "junit", GITHUB_STEP_SUMMARY=str(page))
     assert done.exit_code == 1
     root = ElementTree.fromstring(done.stdout.partition("\n")[2])
     assert root.find(".//testcase[@name='trace.response']/failure") is not None
     assert "failed: trace.response (threshold 0.5): the mean of 2 scores is 0.0000" in done.stderr
     assert "  0 in trace 00000000000000000000000000000001: " in done.stderr
+    assert page.read_text().startswith("## pandaeval: failed")
 
 
 def test_the_report_shows_the_groups(tmp_path: Path) -> None:
