@@ -49,24 +49,21 @@ class Mocks:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._by_tool = {tool: [(mock, False) for mock in several] for tool, several in case.mocks.items()}
-        if case.unmocked == "recorded" and case.recorded is not None:
-            left = Counter(map(_key, case.recorded.calls))
-            for call in case.recorded.calls:
-                left[_key(call)] -= 1
-                # A tool that failed most often said so in its result, which the agent saw.
-                said = {"error": call.error} if call.result is None and call.error else {"result": call.result}
-                is_known = isinstance(call.parameters, dict)
-                times = 1 if left[_key(call)] else None
-                mock = Mock.model_validate({**said, "when": call.parameters if is_known else {}, "times": times})
-                self._by_tool.setdefault(call.tool_name, []).append((mock, is_known))
+        self.by_tool = {tool: [(mock, False) for mock in several] for tool, several in case.mocks.items()}
+        """The mocks of each tool in order, and whether they answer a recorded call alone: one with equal arguments."""
+        calls = case.recorded.calls if case.unmocked == "recorded" and case.recorded is not None else ()
+        keys = [(call.tool_name, json.dumps(call.parameters, sort_keys=True)) for call in calls]
+        left = Counter(keys)
+        for key, call in zip(keys, calls, strict=True):
+            left[key] -= 1
+            # A tool that failed most often said so in its result, which the agent saw.
+            said = {"error": call.error} if call.result is None and call.error else {"result": call.result}
+            is_known = isinstance(call.parameters, dict)
+            when, times = call.parameters if is_known else {}, 1 if left[key] else None
+            mock = Mock.model_validate({**said, "when": when, "times": times})
+            self.by_tool.setdefault(call.tool_name, []).append((mock, is_known))
         self._used: Counter[int] = Counter()
         self._lock = threading.Lock()
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The names of the tools that have mocks, or recorded calls to be answered by."""
-        return tuple(self._by_tool)
 
     def reply(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> MockAnswer:
         """Answers a call with the arguments ``given``. ``defaults``: what arguments are that are left out."""
@@ -75,7 +72,7 @@ class Mocks:
                 return MockAnswer("passed")
             told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
             return MockAnswer(
-                "refused", error=f"{told}; add one to mocks.{tool}, or let it through with unmocked: pass"
+                "refused", error=f"{told}; add one to mocks.{tool}, or say unmocked: pass"
             )
         mock, before = found
         if mock.error is not None:
@@ -90,13 +87,13 @@ class Mocks:
 
     def has(self, call: ExpectedCall) -> bool:
         """Returns whether an expected call would be answered."""
-        several = self._by_tool.get(call.tool_name, ())
+        several = self.by_tool.get(call.tool_name, ())
         return any(call.parameters is None or _fits(*each, call.parameters, {}) for each in several)
 
     def _fitting(self, tool: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mock, int] | None:
         """Returns the first mock that fits and is not used up, with the number of calls that it answered before."""
         with self._lock:
-            for mock, is_recorded in self._by_tool.get(tool, ()):
+            for mock, is_recorded in self.by_tool.get(tool, ()):
                 before = self._used[id(mock)]
                 if before != mock.times and _fits(mock, is_recorded, given, defaults):
                     self._used[id(mock)] += 1
@@ -108,10 +105,6 @@ def _fits(mock: Mock, is_recorded: bool, given: Mapping[str, Any], defaults: Map
     if is_recorded:  # all arguments have to be equal
         return same({**defaults, **mock.when}, given)
     return all(name in given and same(value, given[name]) for name, value in mock.when.items())
-
-
-def _key(call: Any) -> tuple[str, str]:
-    return call.tool_name, json.dumps(call.parameters, sort_keys=True)
 
 
 def _plain(value: Any) -> Any:

@@ -48,7 +48,7 @@ def mcp(
     known = {tool.name: tool for tool in (of.recorded.tools if of.recorded else ())}
 
     async def list_tools(_: object, __: object) -> types.ListToolsResult:
-        tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(of).tools]
+        tools = [known.get(name) or RecordedTool(name=name) for name in Mocks(of).by_tool]
         schemas = [of.tool_schemas.get(tool.name) or tool.parameters or {"type": "object"} for tool in tools]
         offered = [
             types.Tool(name=tool.name, description=tool.description, input_schema=schema)

@@ -36,10 +36,7 @@ class Stage:
         elif not case.is_mocked:
             return MockAnswer("passed")
         else:
-            with self._lock:
-                if attempt not in self._attempts:
-                    self._attempts[attempt] = Mocks(case)
-                mocks = self._attempts[attempt]
+            mocks = self._attempts.get(attempt) or self._attempts.setdefault(attempt, Mocks(case))
             reply = mocks.reply(tool, given, defaults)
         span = trace.get_current_span()
         with self._lock:  # calls at the same time may share a span

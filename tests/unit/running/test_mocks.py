@@ -105,7 +105,7 @@ def test_recorded_calls_are_answered_again_in_order() -> None:
     assert mocks.reply("find", {"q": "a", "more": 1}).kind == "refused", "other arguments"
     assert mocks.reply("find", {"q": "b", "limit": 9}, {"limit": 9}).error == "none", "a default is no other argument"
     assert mocks.reply("odd", {"x": 1}).result == "any", "its arguments were not captured"
-    assert mocks.tools == ("find", "list", "odd")
+    assert [*mocks.by_tool] == ["find", "list", "odd"]
     assert Mocks(_case(recorded=RECORDED, find={"result": 1})).reply("list", {}).kind == "refused", "not asked for"
 
 
