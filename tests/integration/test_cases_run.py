@@ -157,6 +157,8 @@ def _command(folder: Path, *options: str, **variables: str) -> subprocess.Popen[
         [
             sys.executable,
             "-c",
+            # Whoever runs tests in the background has them ignore an interrupt.
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from pandaeval_collector.cli import main; main()",
             "cases",
             "run",
