@@ -129,7 +129,7 @@ def test_every_end_of_a_conversation_is_told_for_what_it_is(tmp_path: Path, conv
 
     # What a person reads, and what a CI system does.
     errors = done.stderr
-    ends = {"goal_met": n, "given_up": n, "turn_limit": n, "agent failed": 2 * n, "failed": 2 * n}
+    ends = {"goal_met": n, "given_up": n, "turn_limit": n, "agent failed": 2 * n, "spoilt": 2 * n}
     told = errors.split("; conversations: ")[1].splitlines()[0]
     assert {how: int(count) for how, _, count in (each.rpartition(" ") for each in told.split(", "))} == ends
     assert f"the agent failed in {2 * n} attempts; agent-crashes, trial 1: ValueError: no such order" in errors

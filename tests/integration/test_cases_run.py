@@ -157,6 +157,8 @@ def _command(folder: Path, *options: str, **variables: str) -> subprocess.Popen[
         [
             sys.executable,
             "-c",
+            # Whoever runs tests in the background has them ignore an interrupt.
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from pandaeval_collector.cli import main; main()",
             "cases",
             "run",
@@ -403,7 +405,7 @@ def test_a_model_plays_the_user_and_what_it_spoils_has_no_score(folder: Path) ->
     assert _correct(folder) == {("talk", "1"): 1.0, ("talk", "2"): None}
     assert {(body["temperature"], body["seed"]) for body in sent} == {(0.4, 7)}
     assert "simulated user: openai/gpt-4o-mini, temperature 0.4, seed 7: 4 calls" in errors
-    assert "conversations: goal_met 1, failed 1" in errors
+    assert "conversations: goal_met 1, spoilt 1" in errors
     assert "A-1733: the user cannot know that" in errors
     assert "the agent failed" not in errors
     results = [*result_lines(folder / "pandaeval-run" / "results.jsonl")]

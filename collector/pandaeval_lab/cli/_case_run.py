@@ -166,7 +166,8 @@ async def _run(
         with progress(console(stderr=True), "running") as tell:
             is_whole = await made.run(attempts, lambda: tell(sum(a.has_ended for a in attempts), len(attempts)))
         if simulator is not None:
-            ends = Counter(each.how or "agent failed" for each in attempts if each.case.scenario and each.has_ended)
+            played = [each for each in attempts if each.case.scenario and each.has_ended]
+            ends = Counter("spoilt" if each.spoilt else each.how or "agent failed" for each in played)
             told = ", ".join(f"{how} {count}" for how, count in ends.most_common())
             typer.echo(f"simulated user: {simulator.told()}; conversations: {told or 'none'}", err=True)
         await asyncio.to_thread(tracing.flush, _FLUSH_MS)

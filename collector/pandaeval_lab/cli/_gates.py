@@ -105,7 +105,7 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     if not grave:
         return GateOutcome(KEY, True)
     count = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
-    text = f"{KEY} (gates.fail_on_error_severity {least}): {count} of that severity or graver"
+    text = f"{KEY} (fail_on_error_severity {least}): {count} of that severity or graver"
     return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 

@@ -140,7 +140,7 @@ def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> 
     done = evaluate(tmp_path, "gates: {fail_on_error_severity: high}")
     assert done.exit_code == 1
     assert "Unique errors:\n  [high] error: boom (2 occurrence(s))" in done.stdout
-    assert "failed: failures (gates.fail_on_error_severity high): 1 group of failures" in done.stderr
+    assert "failed: failures (fail_on_error_severity high): 1 group of failures" in done.stderr
     assert "  [high] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
 
 

@@ -95,7 +95,7 @@ def test_a_group_of_failures_from_that_severity_on_fails_it(least: str | None, l
     suite = _suite(thresholds={"trial_correct": 0.5}, fail_on_error_severity=least)
     told = _told(suite, of_it, elsewhere, _of("refund", "trial", "trial_correct", Score(1.0)))
     assert [passed for passed, _ in told] == [True, passes]
-    assert passes or told[1][1].startswith(f"scenario refund: failures (gates.fail_on_error_severity {least}): 1 group")
+    assert passes or told[1][1].startswith(f"scenario refund: failures (fail_on_error_severity {least}): 1 group")
 
 
 def test_a_threshold_of_what_was_never_scored_is_told(tmp_path: Path) -> None:

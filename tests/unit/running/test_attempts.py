@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,10 +13,12 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.running import attempts as made_here
 from pandaeval_lab.running.agent import AgentError, RunContext
 from pandaeval_lab.running.attempts import Attempted, CaseAttempts, Tracing, messages_of
+from pandaeval_lab.running.simulated import Simulator
 
 TALK = {"id": "talk", "interactions": [{"input": "one"}, {"input": "two"}]}
 Talk = Callable[[str, RunContext], Awaitable[str]]
@@ -149,6 +152,43 @@ def test_an_interrupted_run_keeps_what_has_ended(exported: InMemorySpanExporter)
 def _trace_id(span: ReadableSpan) -> str:
     assert span.context is not None
     return f"{span.context.trace_id:032x}"
+
+
+class _Plays:
+    """A model that plays the user, by script."""
+
+    def __init__(self, *replies: dict[str, str]) -> None:
+        self._left = [json.dumps({"reason": "so", **reply}) for reply in replies]
+
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        return ModelAnswer(self._left.pop(0), 10, 5, 0.0)
+
+
+ASKS = {"state": "going_on", "message": "money back"}
+INVENTS = {"state": "going_on", "message": "order B-18"}
+
+
+@pytest.mark.parametrize(
+    ("replies", "how"),
+    [((ASKS, {"state": "goal_met", "message": ""}), "goal_met"), ((ASKS, INVENTS, INVENTS), "failed")],
+)
+def test_what_the_simulated_user_spoilt_is_said_by_a_trace_of_its_own(
+    exported: InMemorySpanExporter, replies: tuple[dict[str, str], ...], how: str
+) -> None:
+    async def talk(message: str, context: RunContext) -> str:
+        return "fine"
+
+    attempt = _attempted({"id": "played", "scenario": {"goal": "the money"}})
+    simulator = Simulator(_Plays(*replies), "m", "m, seed 0")
+    made = CaseAttempts(lambda: talk, Tracing("nowhere:1", here=False), simulator=simulator)
+    assert asyncio.run(made.run([attempt]))
+    assert attempt.how == how
+    turn, *others = exported.get_finished_spans()
+    assert [_trace_id(turn)] == attempt.trace_ids
+    assert dict(turn.attributes or {})["pandaeval.simulator.ended"] == how
+    assert [_trace_id(span) for span in others] == [attempt.spoilt_id][: how == "failed"]
+    for span in others:
+        assert "B-18" in str(dict(span.attributes or {})["pandaeval.simulator.failed"])
 
 
 def test_the_agent_in_this_process_uses_the_providers_that_it_set(monkeypatch: pytest.MonkeyPatch) -> None:
