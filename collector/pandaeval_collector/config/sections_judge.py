@@ -127,7 +127,7 @@ class JudgeSection(Section):
     """When correctness is asked: about a session when it closes (and about traces without one), or about each trace of
     a session too."""
     trace_calls: Literal["shared", "separate"] = "shared"
-    """Whether the seven questions about a trace are put in one call, or each in a call of its own. What does not hold
+    """Whether the questions about a trace are put in one call, or each in a call of its own. What does not hold
     of a shared answer is asked for separately; with more than one of judge.votes each is."""
     turn_calls: Literal["shared", "separate"] = "shared"
     """The same for the seven questions about a turn."""

@@ -229,6 +229,26 @@ class TestSuspects:
         assert '"number": 20' in caller.questions[0]
         assert '"number": 21' not in caller.questions[0]
 
+    async def test_of_a_trace_they_are_put_in_the_call_about_it(self) -> None:
+        metrics = [registry()[f"trace.{name}"] for name in ("correctness", "confidence")]
+        suspects = {**RIGHT, "suspects": [{"number": 2, "became": "refuted", "why": "It follows."}]}
+        for listed, shown in ((SUSPECTS, True), ((), False)):
+            caller = ScriptedCaller({"correctness": suspects})
+            packed = replace(pack(RUN, b"s" * 32), suspects=listed)
+            parts = tuple(metric.part for metric in metrics if metric.part)
+            judge = Judge(Desk(caller, Memory()), packed, "m", together=parts)
+            found = [await metric.ask(RUN, judge) for metric in metrics if metric.ask]
+            assert caller.asked == ["trace"]
+            assert ("suspects: a list" in caller.questions[0], "Suspects are values" in caller.questions[0]) == (
+                shown,
+            ) * 2
+            assert isinstance(found[0], Score)
+            assert [each["became"] for each in found[0].metadata.get("suspects", ())] == [
+                "unknown",
+                "refuted",
+                "unknown",
+            ] * shown
+
     async def test_without_any_the_prompt_is_what_it_was(self) -> None:
         _, caller = await _asked([CORRECTNESS], WHOLE)
         given = {"calls": 4, "turns": 2}

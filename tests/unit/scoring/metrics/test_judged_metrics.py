@@ -519,36 +519,36 @@ def test_an_answer_says_something_or_not(text: str | None, expected: bool) -> No
     assert says_something(text) is expected
 
 
-SEVEN = [each for each in JUDGED if each.name in NAMES]
+SHARED = [each for each in JUDGED if each.name in {*NAMES, "correctness"}]
 
 
 class TestTogether:
-    """The seven questions about a trace in one call, which is the default."""
+    """The questions about a trace without a session in one call, which is the default."""
 
     async def _all(self, subject: Trace = RUN, **answers: Any) -> tuple[dict[str, Finding | None], list[str]]:
-        judge = ScriptedJudge(SEVEN, **answers)
-        found = await asyncio.gather(*(judge.finding(metric, subject) for metric in SEVEN))
-        return dict(zip((metric.name for metric in SEVEN), found, strict=True)), judge.caller.asked
+        judge = ScriptedJudge(SHARED, **answers)
+        found = await asyncio.gather(*(judge.finding(metric, subject) for metric in SHARED))
+        return dict(zip((metric.name for metric in SHARED), found, strict=True)), judge.caller.asked
 
     @pytest.mark.parametrize("subject", [RUN, TALK], ids=["one message", "several"])
     async def test_one_call_says_what_nine_do(self, subject: Trace) -> None:
         together, asked = await self._all(subject)
         assert asked == ["trace"]
         apart = ScriptedJudge()
-        assert together == {metric.name: await apart.finding(metric, subject) for metric in SEVEN}
+        assert together == {metric.name: await apart.finding(metric, subject) for metric in SHARED}
 
     async def test_task_and_plan_are_asked_for_only_where_code_cannot_tell(self) -> None:
         for subject, task, plan in ((RUN, False, True), (TALK, True, True), (trace(calls=[call(1)]), False, False)):
-            parts = [each for each in SEVEN if each.name not in ("plan_adherence", "plan_quality") or plan]
+            parts = [each for each in SHARED if each.name not in ("plan_adherence", "plan_quality") or plan]
             judge = ScriptedJudge(parts)
             await asyncio.gather(*(judge.finding(metric, subject) for metric in parts))
             [question] = judge.caller.questions
             assert ("\n## task\n" in question, "\n## plan\n" in question) == (task, plan)
 
-    @pytest.mark.parametrize("name", sorted(NAMES))
+    @pytest.mark.parametrize("name", sorted(metric.name for metric in SHARED))
     @pytest.mark.parametrize("part", [None, 7, [], {}, {"reason": "So.", "score": 9, "level": "so so"}])
     async def test_a_part_that_does_not_hold_is_asked_by_itself(self, name: str, part: Any) -> None:
-        judge = ScriptedJudge(SEVEN)
+        judge = ScriptedJudge(SHARED)
         right = judge.caller.complete
 
         async def spoiled(call: Any) -> Any:
@@ -558,12 +558,12 @@ class TestTogether:
             return replace(answer, text=json.dumps({**json.loads(answer.text), name: part}))
 
         judge.caller.complete = spoiled  # type: ignore[method-assign]
-        found = [await judge.finding(metric, RUN) for metric in SEVEN]
+        found = [await judge.finding(metric, RUN) for metric in SHARED]
         assert all(isinstance(each, Score) for each in found), found
         assert judge.caller.asked == ["trace", name]
 
     async def test_what_nobody_asked_for_is_ignored(self) -> None:
-        whole = {metric.name: GOOD[metric.name] for metric in SEVEN}
+        whole = {metric.name: GOOD[metric.name] for metric in SHARED} | {"correctness": RIGHT}
         extra = {**GOOD["confidence"], "score": 1.0}  # type: ignore[dict-item]
         parts = {**whole, "plan": GOOD["plan"], "confidence": extra, "verdict": 1.0}
         together, asked = await self._all(trace=lambda question: parts | {"argument_correctness": all_right(question)})
@@ -587,13 +587,16 @@ class TestTogether:
         ]
 
     async def test_a_judge_that_never_answers_in_form_costs_each_its_own_and_no_score(self) -> None:
-        together, asked = await self._all(**{name: {"nonsense": True} for name in (*NAMES, "plan")})
+        together, asked = await self._all(**{name: {"nonsense": True} for name in (*NAMES, "correctness", "plan")})
         assert {each.why for each in together.values() if isinstance(each, Unscored)} == {Why.INVALID_VERDICT}
-        assert len([each for each in together.values() if isinstance(each, Unscored)]) == 7
-        assert Counter(asked) == {"trace": 2} | dict.fromkeys(NAMES - {"plan_adherence", "plan_quality"} | {"plan"}, 2)
+        assert len([each for each in together.values() if isinstance(each, Unscored)]) == len(SHARED)
+        alone = {*NAMES, "correctness", "plan"} - {"plan_adherence", "plan_quality"}
+        assert Counter(asked) == {"trace": 2} | dict.fromkeys(alone, 2)
 
     async def test_a_run_that_instructs_the_judge_has_no_score_at_all(self) -> None:
-        best = {name: GOOD[name] for name in (*NAMES, "plan")} | {"instructed": True}
+        best = {name: GOOD[name] for name in (*NAMES, "plan")} | {"correctness": RIGHT, "instructed": True}
         together, asked = await self._all(trace=lambda question: best | {"argument_correctness": all_right(question)})
         assert asked == ["trace"]
-        assert [each.why for each in together.values() if isinstance(each, Unscored)] == [Why.INJECTION_SUSPECTED] * 7
+        assert [each.why for each in together.values() if isinstance(each, Unscored)] == [
+            Why.INJECTION_SUSPECTED
+        ] * len(SHARED)

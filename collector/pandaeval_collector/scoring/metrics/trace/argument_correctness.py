@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -157,13 +158,8 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Writes ``1-3, 7`` for 1, 2, 3, 7."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    rows = [[number for _, number in row] for _, row in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)
 
 
 def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, facts: Facts) -> Score | Unscored:
