@@ -19,7 +19,7 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
+from pandaeval_otel.model import Kind, Message, OtherPart, Text, ToolRequest, ToolResponse, Trace
 from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
@@ -151,10 +151,10 @@ def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int
                 yield at, who, part.text
             elif isinstance(part, ToolResponse):
                 yield at, "result", part.result
+            elif isinstance(part, ToolRequest):
+                yield at, "call", part.arguments
             elif isinstance(part, OtherPart):
                 yield at, "instructions" if who == "told" else who, part.value
-            elif not isinstance(part, Reasoning) and message.role == "assistant":
-                yield at, "call", getattr(part, "arguments", None)
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:

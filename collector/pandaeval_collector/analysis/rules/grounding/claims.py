@@ -55,8 +55,10 @@ _CASE = lazily(
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
 _CLAIMED = STRICT | {"time", "address", "url"}
-"""Kinds of values that an answer claims: of bare numbers, durations and shares nine of ten were rules of thumb."""
-_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
+"""Kinds of values that answers claim. Bare numbers, shares and durations are none: of those that stood nowhere, most
+were rules of thumb, proposals and constants."""
+PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
+"""Names of what is looked up: "Price: $40"."""
 _TERMS = (
     r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold)s?\b"
@@ -131,11 +133,6 @@ class Claim:
         return _CASE.search(self.sentence) is not None
 
     @property
-    def is_priced(self) -> bool:
-        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
-        return self.value.kind == "amount" and self.reads(_PRICE)
-
-    @property
     def of_the_rules(self) -> bool:
         """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
         today's date."""
@@ -169,20 +166,17 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     """Yields the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
-    ends = [match.start() for match in SENTENCE.finditer(prose)]
-    for value in values_of(prose):
-        if not specific(value):
-            continue
+    values = [value for value in values_of(prose) if specific(value)]
+    ends = [match.start() for match in SENTENCE.finditer(prose)] if values else []
+    for value in values:
         place = bisect_right(ends, value.start)
         begin = max(ends[place - 1] + 1 if place else 0, value.start - _LONGEST_SENTENCE)
         after = bisect_right(ends, value.end - 1)
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
         line = text.rfind("\n", 0, value.start) + 1
-        is_strict = value.kind in STRICT
-        if (not is_strict and text.startswith("#", line)) or _EXAMPLE.search(
-            text, max(line, value.start - 24), value.start
-        ):
+        in_heading = value.kind not in STRICT and text.startswith("#", line)
+        if in_heading or _EXAMPLE.search(text, max(line, value.start - 24), value.start) is not None:
             continue
         if not (claim.reads(_NO_NAME) if value.kind == "identifier" else value.kind == "time" and claim.proposed):
             yield claim
@@ -216,9 +210,10 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
         for key, item in arguments(call.arguments):
             text = fold(str(item)).strip()
-            if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) or not 0 < len(text) <= _LONGEST_ARGUMENT:
+            values = values_of(text) if len(text) <= _LONGEST_ARGUMENT else ()
+            if not values or squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) is not None:
                 continue
-            for value in values_of(text):
+            for value in values:
                 if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.analysis.rules.grounding.before import Whose, held, shown, spelled
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.values import MEASURED, NUMBERS, Value, fold, scan, squeezed
 from pandaeval_otel.model import Trace
 
 SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
@@ -30,7 +30,7 @@ _MOST_KEPT = 75_000
 """Values of all contents that are kept read."""
 MOST_CHARS = 400_000
 """Characters of all evidence of a trace; the rest is not read, which is noted."""
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT = re.compile(r"\d")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
 _PLAIN_NUMBER = re.compile(r"\d[\d.,]*")
 _WITHIN = re.compile(r"(?:[\w%°]|[^\W_][.,:\-/])\0|\0(?:[\w%°]|[.,:\-/][^\W_])")
@@ -47,13 +47,8 @@ _CURRENCIES = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
 _SMALL = 31
 
 
-@dataclass(slots=True)
-class Group:
-    """Numbers that belong together: of one object, list, column or sentence. ``worth``: what is added; ``counts``: what
-    is counted or a rate; a number may be both."""
-
-    worth: frozenset[float]
-    counts: frozenset[float]
+Group = tuple[frozenset[float], frozenset[float]]
+"""Numbers that belong together (of an object, list, column or sentence): what is added, what is counted or a rate."""
 
 
 class Content:
@@ -72,8 +67,8 @@ class Content:
         self.groups: list[Group] = []
         self.objects: list[tuple[dict[str, Value], list[str]]] = []
         self._any(raw, "", _DEPTH)
-        self.money = sorted(number for number, units in self.units.items() if units != {"measured"})
-        self.steps = 1 + sum(len(group.worth) for group in self.groups)
+        self.money = sorted(number for number, units in self.units.items() if units != {MEASURED})
+        self.steps = 1 + sum(len(worth) for worth, _ in self.groups)
 
     @cached_property
     def squeezed(self) -> str:
@@ -102,9 +97,9 @@ class Content:
         return self._list(value, key, depth) if isinstance(value, list) else self._number(str(value), key)
 
     def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
-        if _DIGIT.search(text := fold(text)) is None:
+        if _DIGIT.search(text) is None:
             return []
-        text = text.replace("\\n", "\n")
+        text = fold(text).replace("\\n", "\n")
         values = [self._taken(value) for value in scan(text)]
         if len(values) == 1:
             return [(key, values[0])]
@@ -121,7 +116,7 @@ class Content:
         elif len(digits) >= 6 and digits.isdigit():
             value = Value("identifier", text, 0, (digits, number))
         else:
-            value = Value("number", text, 0, (number,), 1.0, "measured" if unit else "")
+            value = Value("number", text, 0, (number,), 1.0, MEASURED if unit else "")
         return [(key, self._taken(value))]
 
     def _object(self, value: dict[str, Any], key: str, depth: int) -> list[tuple[str, Value]]:
@@ -144,7 +139,7 @@ class Content:
         totals: list[tuple[str, Value]] = []
         for name, column in columns.items():
             self._group(column)
-            worth = [each.number for _, each in column if each.kind in ("amount", "number")]
+            worth = [each.number for _, each in column if each.kind in NUMBERS]
             if len(worth) == len(column) and not _told_by(name)[0]:
                 totals.append((name, Value("amount", "", 0, (sum(worth),))))
         return [*totals[:_LARGEST_GROUP], (f"{key} count", Value("number", "", 0, (float(len(value)),)))]
@@ -170,13 +165,13 @@ class Content:
         worth: set[float] = set()
         counts: set[float] = set()
         for key, value in members:
-            if value.kind not in ("amount", "number", "percentage") or not value.number:
+            if value.kind not in NUMBERS or not value.number:
                 continue
             is_count, is_worth, _ = _told_by(key)
-            is_count = value.kind == "percentage" or is_small(value.number) or (is_count and not is_worth)
+            is_count = value.unit == "%" or is_small(value.number) or (is_count and not is_worth)
             (counts if is_count and value.kind != "amount" else worth).add(value.number)
         if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.groups) < _MOST_GROUPS:
-            self.groups.append(Group(frozenset(worth), frozenset(counts)))
+            self.groups.append((frozenset(worth), frozenset(counts)))
 
 
 def _parsed(text: str) -> Any:

@@ -11,7 +11,15 @@ from itertools import accumulate, chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
 from pandaeval_collector.analysis.rules.grounding.evidence import Content, Group, Known, is_small
-from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, ordinal, values_of
+from pandaeval_collector.analysis.rules.grounding.values import (
+    MEASURED,
+    NUMBERS,
+    ORDINAL,
+    Value,
+    fold,
+    ordinal,
+    values_of,
+)
 
 MOST_STEPS = 40_000
 """Numbers that the claims of one trace are compared with by arithmetic. Claims beyond stay open."""
@@ -86,7 +94,7 @@ class Follows:
             return False
         same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind == "amount"]
         own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
-        of_answer = Group(frozenset(own[:_MOST_PAIRED]), frozenset())
+        of_answer: Group = (frozenset(own[:_MOST_PAIRED]), frozenset())
         ends = claim.begin + len(claim.sentence)
         beside = [each for each in values_of(claim.text) if claim.begin <= each.start < ends]
         counts = self._counts | {each.number for each in beside if each.kind == "number"}
@@ -94,9 +102,9 @@ class Follows:
         for number in value.keys:
             if not isinstance(number, float) or not number:
                 continue
-            if any(
-                _by_one_step(number, group.worth, group.counts) for group in chain(self._groups(at), [of_answer])
-            ) or any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)):
+            if any(_by_one_step(number, *group) for group in chain(self._groups(at), [of_answer])) or any(
+                abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)
+            ):
                 return True
             wholes = [number / count for count in counts]
             wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
@@ -108,13 +116,12 @@ class Follows:
         """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
         belong together, or an amount of the answer adds up with it to a total of the evidence."""
         wanted = claim.value.number
-        kinds = ("amount", "number", "percentage")
-        beside = [each for each in values_of(claim.text) if each.kind in kinds and each.unit != "measured"]
+        beside = [each for each in values_of(claim.text) if each.kind in NUMBERS and each.unit != MEASURED]
         numbers = frozenset(islice((each.number for each in beside if each.number != wanted), _MOST_OWN))
         if numbers and _by_one_step(wanted, numbers, numbers | _TIMES):
             return True
         totals = [wanted + each.number for each in beside[:_MOST_OWN] if each.kind == "amount"]
-        sums = (sum(group.worth) for group in self._groups(claim.at))
+        sums = (sum(worth) for worth, _ in self._groups(claim.at))
         return any(abs(known - total) <= _CENT for known in sums for total in totals)
 
     @cached_property
@@ -180,7 +187,7 @@ class Follows:
         )
 
     def _timed(self, claim: Claim) -> bool:
-        """Returns whether a time is known, as 1100 too, or may be one in another time zone, where some zone is named."""
+        """Returns whether a time is known, as 1100 too, or may be that of another time zone, where a zone is named."""
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
         plain = {each // 60 * 100 + each % 60 for each in wanted if each >= 60}
         times: set[float] = set()

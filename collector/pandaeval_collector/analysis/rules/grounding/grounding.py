@@ -21,6 +21,7 @@ from pandaeval_collector.analysis.rules.grounding.before import (
 from pandaeval_collector.analysis.rules.grounding.claims import (
     MOST_ANSWER,
     MOST_CLAIMS,
+    PRICE,
     STRICT,
     Claim,
     answers,
@@ -31,7 +32,7 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
 )
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
 from pandaeval_collector.analysis.rules.grounding.follows import Follows, shown
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
+from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, fold, squeezed, times, values_of
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
 
@@ -171,7 +172,7 @@ def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
     wrong: set[Claim] = set()
     texts = {id(claim.text): claim.text for claim in left if not claim.key and "=" in claim.text}
     for text in texts.values():
-        numbers = [value for value in values_of(text) if value.kind in ("amount", "number", "percentage")]
+        numbers = [value for value in values_of(text) if value.kind in NUMBERS]
         pending = {claim.value.start: claim for claim in left if claim.text is text}
         for operands, result, holds in shown(text, numbers):
             claim = pending.get(result.start)
@@ -229,8 +230,9 @@ def _sort_out(
         else:
             whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
             alike = (source for source in had.sources if source.who in whose and form(value) in source.content.forms)
-            fails = value.kind in STRICT and claim.reports and (claim.of_case or claim.is_priced or any(alike))
-            fails = fails and not (value.kind == "amount" and follows.by_the_answer(claim))
+            fails = value.kind in STRICT and claim.reports and (claim.of_case or any(alike))
+            if value.kind == "amount":
+                fails = (fails or (claim.reports and claim.reads(PRICE))) and not follows.by_the_answer(claim)
             found.check(claim, Loose(claim, fails=fails))
 
 
@@ -271,20 +273,12 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
 def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
     """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
     the answer names what was used, too: it may well explain why."""
-    mine = _things(value)
-    if any(mine & _things(other) for other, _ in used):
+    mine, answered = _thing(value), {_thing(claim.value) for claim in stated}
+    alike = [(_thing(other), reason) for other, reason in used if form(other) == form(value)]
+    if not alike or any(_thing(other) == mine for other, _ in used) or any(thing in answered for thing, _ in alike):
         return None
-    alike = [(_things(other), reason) for other, reason in used if form(other) == form(value)]
-    answered = {thing for claim in stated if alike for thing in _things(claim.value)}
-    if not alike or any(answered & things for things, _ in alike):
-        return None
-    whose = {source.who for source in had.sources if not mine.isdisjoint(source.content.things)}
+    whose = {source.who for source in had.sources if mine in source.content.things}
     return alike[0][1] if "user" in whose and "result" not in whose else None
-
-
-def _things(value: Value) -> set[float | str]:
-    """Returns what an identifier or amount may stand for; of a day it is the day of any year."""
-    return {f"day {value.number % 10000}"} if value.kind == "date" else {*value.keys[:2]}
 
 
 def _stem(word: str) -> str:
@@ -314,7 +308,7 @@ def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[C
         value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
         places.setdefault(_thing(value), []).append((claim, label))
         if label:
-            sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
+            sign = str(int(value.number)) if value.kind == "amount" else value.text
             labelled.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
     for source in had.sources if any(len(signs) > 1 for signs in labelled.values()) else ():

@@ -16,9 +16,11 @@ from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-Kind = Literal["identifier", "amount", "number", "percentage", "date", "time", "address", "url"]
-ORDINAL = "th"
-"""The unit of a number that numbers something: 3rd."""
+Kind = Literal["identifier", "amount", "number", "date", "time", "address", "url"]
+NUMBERS = ("amount", "number")
+ORDINAL, MEASURED = "th", "measured"
+"""The unit of a number that numbers something (3rd), and of one that is no amount: 41 kg."""
+_UNITS = {"ordinal": ORDINAL, "measured": MEASURED, "percentage": "%"}
 
 
 @dataclass(slots=True)
@@ -183,16 +185,19 @@ _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_CURRENCIES = {
-    "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
-    "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
-    "THB": "฿", "UAH": "₴", "ILS": "₪",
+_CURRENCY_OF = {
+    spelling: currency
+    for currency, spellings in {
+        "$": "$ us$ r$ usd cad aud nzd mxn sgd hkd dollar dollars", "EUR": "€ euro euros", "GBP": "£ pound pounds",
+        "¥": "¥ yen jpy cny rmb 円 元", "INR": "₹ rupee rupees", "KRW": "₩ 원", "RUB": "₽", "TRY": "₺", "VND": "₫",
+        "THB": "฿", "UAH": "₴", "ILS": "₪",
+    }.items()
+    for spelling in spellings.split()
 }  # fmt: skip
-_CURRENCY_OF = {spelling: currency for currency, spellings in _CURRENCIES.items() for spelling in spellings.split()}
 _CODES = (
     "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
-).split()
-_CODE_NAMES, _SIGN = _any_of(_CODES), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
+)
+_CODE_NAMES, _SIGN = _any_of(_CODES.split()), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODE_NAMES})\b|{_CURRENCY_WORDS})"
 _CURRENCY = re.compile(rf"\b(?:{_CODE_NAMES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
@@ -236,9 +241,7 @@ def _spellings(plain: str) -> list[str]:
 
 
 _ALTERNATIVES = {
-    "uuid": r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",
     "date": _DATE,
-    "skip": r"24/7\b",
     "amount": rf"(?:{_SIGN}|\b(?:{_CODE_NAMES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
     "phone": r"(?<![\dA-Za-z])(?:\+\d{1,3}[ \-.]?)?(?:\(\d{2,4}\)|\d{3})[ \-.]\d{3}[ \-.]\d{4}(?!\d)|\+\d{8,15}\b",
     "time": _TIME,
@@ -275,7 +278,7 @@ _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
-_WORDS_BEFORE = frozenset([*_MONTH_OF, *map(str.casefold, _CODES)])
+_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split()])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
@@ -306,7 +309,7 @@ def scan(text: str) -> Sequence[Value]:
 
 
 values_of = lru_cache(maxsize=256)(scan)
-"""``scan`` of an answer or sentence, which is asked about with each later trace of its session: nobody may change it."""
+"""``scan`` of an answer or argument, which is asked about with each later trace of a session: nobody may change it."""
 
 
 def _end_of_mark(text: str, done: int, at: int) -> int:
@@ -340,7 +343,7 @@ def _read(kind: str, text: str, start: int) -> Value | None:
             return Value("date", text, start, days) if (days := _dates(text)) else None
         case "time":
             return Value("time", text, start, minutes) if (minutes := times(text)) else None
-        case "uuid" | "phone":
+        case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":
             is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
@@ -348,14 +351,12 @@ def _read(kind: str, text: str, start: int) -> Value | None:
             return Value("identifier", text, start, (squeezed(text),)) if is_name or _CODE.match(text) else None
     first = _FIRST_DIGIT.search(text)
     numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
-    if kind == "skip" or not numbers:
+    if not numbers:
         return None
     if kind == "amount":
         sign = _CURRENCY.search(text)
         unit = _CURRENCY_OF.get(sign[0].casefold(), sign[0].upper()) if sign is not None else ""
         return Value("amount", text, start, numbers, step, unit)
-    if kind == "percentage":
-        return Value("percentage", text, start, numbers, step, "%")
     if kind == "number" and text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
         return Value("identifier", text, start, (text, *numbers), step)
-    return Value("number", text, start, numbers, step, {"ordinal": ORDINAL, "measured": "measured"}.get(kind, ""))
+    return Value("number", text, start, numbers, step, _UNITS.get(kind, ""))
