@@ -151,6 +151,8 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
             "$483 + $688 = $1,171. $1,171 - $164 = $1,007.",
             "grounded",
         ),
+        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $520.", "grounded"),
+        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $530.", "fails"),
         (UPGRADES, "?", f"{SAVINGS}$1,335", "grounded"),
         (UPGRADES, "?", f"{SAVINGS}$1,345", "fails"),
         ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),

@@ -25,7 +25,6 @@ MOST_STEPS = 40_000
 """Numbers that the claims of one trace are compared with by arithmetic. Claims beyond stay open."""
 _CLOSE, _CENT = 1e-6, 0.005
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
-_LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
 """Amounts of an answer of which those in a row, and any two, may be added."""
 _TIMES = frozenset(map(float, range(2, 10)))
@@ -94,11 +93,17 @@ class Follows:
             return False
         same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind == "amount"]
         own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
-        of_answer: Group = (frozenset(own[:_MOST_PAIRED]), frozenset())
-        ends = claim.begin + len(claim.sentence)
-        beside = [each for each in values_of(claim.text) if claim.begin <= each.start < ends]
-        counts = self._counts | {each.number for each in beside if each.kind == "number"}
-        counts = {count for count in counts if count > 1 and is_small(count)}
+        nearest = [each.number for each in sorted(same, key=lambda each: abs(each.start - value.start))][:_MOST_PAIRED]
+        beside = [each for each in values_of(claim.text) if 0 <= each.start - claim.begin < len(claim.sentence)]
+        shown = [each for each in beside if each.kind in NUMBERS and each.start <= value.start]
+        total = _chain(claim.text, shown)
+        if total is not None and {each.start for each in shown[:-1] if each.kind == "amount"} <= {
+            s.start for s in same
+        }:
+            return any(abs(abs(total) - float(key)) <= max(value.step / 2, _CENT) for key in value.keys)
+        named = {each.number for each in beside if not each.unit}
+        of_answer: Group = (frozenset(nearest), frozenset(filter(is_small, named)))
+        counts = {count for count in self._counts | named if count > 1 and is_small(count)}
         for number in value.keys:
             if not isinstance(number, float) or not number:
                 continue
@@ -200,6 +205,26 @@ class Follows:
         return any((one - other) % _HALF_HOUR == 0 for one in wanted for other in times)
 
 
+def _chain(text: str, numbers: Sequence[Value]) -> float | None:
+    """Returns what a chain of numbers makes, products before sums, that stands before the last one, behind "="."""
+    terms = [each.number for each in numbers[:1]]
+    for before, value in pairwise(numbers):
+        match _OPERATOR.findall(text[before.end : value.start]):
+            case ["="] if value is numbers[-1]:
+                return sum(terms)
+            case ["×" | "*" | "x"]:
+                terms[-1] *= value.number
+            case ["/" | "÷"]:
+                terms[-1] /= value.number or 1.0
+            case ["+"]:
+                terms.append(value.number)
+            case ["-"]:
+                terms.append(-value.number)
+            case _:
+                terms = [value.number]
+    return None
+
+
 def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
     """Yields the sums of two and more numbers in a row, also where each stands in a line with up to three others."""
     for step in range(1, 5):
@@ -238,38 +263,3 @@ def _by_one_step(number: float, amounts: frozenset[float], counts: frozenset[flo
 def _has(ordered: Sequence[float], number: float, tolerance: float) -> bool:
     place = bisect_left(ordered, number - tolerance)
     return number > 0 and place < len(ordered) and ordered[place] <= number + tolerance
-
-
-def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Value, bool]]:
-    """Yields the sums that an answer shows, step by step: the operands, the result and whether the step holds."""
-    operands: list[tuple[str, Value]] = []
-    for before, value in pairwise(numbers):
-        gap = text[before.end : value.start]
-        signs = _OPERATOR.findall(gap) if len(gap) <= _LONGEST_GAP and "\n" not in gap else []
-        if len(signs) != 1:
-            operands = []
-            continue
-        if not operands:
-            operands = [("+", before)]
-        if signs[0] == "=":
-            if len(operands) > 1:
-                total = _total([(sign, each.number) for sign, each in operands])
-                tolerance = max(value.step / 2, _CENT) + abs(total) * 1e-9
-                holds = any(abs(abs(total) - float(key)) <= tolerance for key in value.keys)
-                yield [each for _, each in operands], value, holds
-            operands = [("+", value)]
-        else:
-            operands.append((signs[0], value))
-
-
-def _total(operands: Iterable[tuple[str, float]]) -> float:
-    """Returns what a chain of numbers makes, products before sums."""
-    terms: list[float] = []
-    for sign, number in operands:
-        if sign in "×*x" and terms:
-            terms[-1] *= number
-        elif sign in "/÷" and terms and number:
-            terms[-1] /= number
-        else:
-            terms.append(-number if sign == "-" else number)
-    return sum(terms)

@@ -31,8 +31,8 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     of_answer,
 )
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
-from pandaeval_collector.analysis.rules.grounding.follows import Follows, shown
-from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, fold, squeezed, times, values_of
+from pandaeval_collector.analysis.rules.grounding.follows import Follows
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
 
@@ -156,35 +156,13 @@ def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim],
     for claim in pending:
         (settled if follows.stands(claim) else left).append(claim)
     for _ in range(_ROUNDS):
-        wrong = _sums(settled, left)
         amounts = {claim.value.sign for claim in settled if claim.value.kind == "amount"}
-        more = [c for c in left if c not in wrong and (c.value.sign in amounts or follows.derived(c, settled))]
+        more = [c for c in left if c.value.sign in amounts or follows.derived(c, settled)]
         if not more:
             break
         settled += more
         left = [claim for claim in left if claim not in more]
     return settled, left
-
-
-def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
-    """Settles results of sums that the answer shows, where each step holds and its inputs are grounded; returns those
-    whose step does not hold."""
-    wrong: set[Claim] = set()
-    texts = {id(claim.text): claim.text for claim in left if not claim.key and "=" in claim.text}
-    for text in texts.values():
-        numbers = [value for value in values_of(text) if value.kind in NUMBERS]
-        pending = {claim.value.start: claim for claim in left if claim.text is text}
-        for operands, result, holds in shown(text, numbers):
-            claim = pending.get(result.start)
-            if claim is None:
-                continue
-            if not holds:
-                wrong.add(claim)
-            elif pending.keys().isdisjoint(operand.start for operand in operands):
-                del pending[result.start]
-                settled.append(claim)
-                left.remove(claim)
-    return wrong
 
 
 def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tuple[set[_Sign], set[_Sign]]:
