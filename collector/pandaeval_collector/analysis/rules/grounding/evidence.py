@@ -21,7 +21,7 @@ from pandaeval_collector.analysis.rules.grounding.before import Whose, held, sho
 from pandaeval_collector.analysis.rules.grounding.values import MEASURED, NUMBERS, Value, fold, scan, squeezed
 from pandaeval_otel.model import Trace
 
-SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+SENTENCE = re.compile(r"[.!?\n。！？](?:(?<![.!?])|(?=\s))")
 _DEPTH, _NESTED = 40, 3
 _MOST_GROUPS = 2_000
 _LARGEST_GROUP = 24
