@@ -98,7 +98,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
         if not each:
             missing = missing or BEFORE
             continue
-        why, began_before, *more, kept = orjson.loads(_own.decompress(each, _MOST_UNPACKED))
+        why, began_before, *more, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
         missing = missing or why or (BEFORE if began_before and not index else None)
         is_instructed = is_instructed or any(more)
         found.extend((who, value) for who, value in kept)

@@ -26,7 +26,7 @@ _DEPTH, _NESTED = 40, 3
 _MOST_GROUPS = 2_000
 _LARGEST_GROUP = 24
 """Among more numbers than this any sum can be found by chance."""
-_MOST_KEPT = 75_000
+_MOST_KEPT = 150_000
 """Values of all contents that are kept read."""
 MOST_CHARS = 400_000
 """Characters of all evidence of a trace; the rest is not read, which is noted."""
@@ -44,7 +44,7 @@ _COUNTS = re.compile(
 _WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
 _OF_KEY = re.compile(r"(?:^|[_ ])(usd|eur|gbp|kg|lb|km|mile|mb|gb|kb|tb|mph|kmh|day|hour|minute|min|second)s?$")
 _CURRENCIES = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
-_SMALL = 31
+_SMALL, _LONGEST_NAME = 31, 60
 
 
 Group = tuple[frozenset[float], frozenset[float]]
@@ -123,10 +123,10 @@ class Content:
         own: list[tuple[str, Value]] = []
         for name, item in value.items():
             self._text(name, "")
-            own += self._any(item, f"{key}.{name}" if key else name, depth - 1)
+            own += self._any(item, f"{key}.{name[:_LONGEST_NAME]}" if key else name[:_LONGEST_NAME], depth - 1)
         if len(self.objects) < _MOST_GROUPS:
             begin = len(key) + 1 if key else 0
-            names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60]
+            names = [item for item in value.values() if isinstance(item, str) and 3 <= len(item) <= _LONGEST_NAME]
             self.objects.append(({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]}, names))
         self._group(own)
         return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
@@ -185,7 +185,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _told_by(key: str) -> tuple[bool, bool, str]:
     """Returns what a path of keys tells of its number: whether it counts, whether it is worth, its unit."""
     name = key.lower()

@@ -55,7 +55,7 @@ class Value:
 
 # One spelling for digits, dashes, blanks and quotation marks of all scripts.
 _PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]{1,64}")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _BETWEEN = re.compile(r"[\W_]+")
 
