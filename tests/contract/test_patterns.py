@@ -24,6 +24,6 @@ def test_patterns_of_every_kind_are_found() -> None:
         "pandaeval_otel.normal.session._CONTINUES",
         "pandaeval_collector.analysis.rules.grounding.values._VALUE",
         "pandaeval_collector.base.untrusted.secrets._PATTERNS",
-        "pandaeval_collector.analysis.rules.grounding.values",
+        "pandaeval_collector.scoring.custom.functions",
         "pandaeval_lab.drill.faults._places.IDENTIFIER",
     } <= places

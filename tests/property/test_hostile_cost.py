@@ -33,8 +33,8 @@ def _calls(evaluator: Evaluator, trace: Trace) -> int:
         called += event in ("call", "c_call")
 
     texts = evaluator.embed([trace])
-    evidence._kept = evidence._Kept()  # as if no other trace had held these contents
-    values._short.cache_clear()
+    evidence._kept.clear()  # as if no other trace had held these contents
+    values.values_of.cache_clear()
     follows._by_one_step.cache_clear()
     sys.setprofile(count)
     try:

@@ -30,8 +30,8 @@ def evaluator() -> Evaluator:
 
 def cpu(name: str, size: int) -> float:
     spans = SPANS[name](size)()
-    evidence._kept = evidence._Kept()  # as if no other trace had held these contents
-    values._short.cache_clear()
+    evidence._kept.clear()  # as if no other trace had held these contents
+    values.values_of.cache_clear()
     follows._by_one_step.cache_clear()
     begun = time.thread_time()
     trace = trace_of(spans, "d", Closing())

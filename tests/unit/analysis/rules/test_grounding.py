@@ -102,23 +102,15 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It is LH-1315.", "It is LH-2210.", "fails"),
         ("It is lh 1315 (LH1315).", "It is LH1316.", "fails"),
         ("The code is YAX4DR.", "The code is YAX5DR.", "fails"),
-        ("Your card ends with 1486.", "Your card ends with 1487.", "suspect"),
         ("It costs 41.00 EUR.", "It costs 19.90 EUR.", "fails"),
         ("It costs €41.", "It costs €14.", "fails"),
         ("It costs 41,00 €.", "It costs 41,90 €.", "fails"),
         ("It costs €41.", "It costs £41.", "fails"),
         ("For three of you that is 123 EUR.", "For three of you that is 127 EUR.", "fails"),
-        ("You save 9 EUR, that is 18 %.", "You save 9 EUR, that is 28 %.", "suspect"),
-        ("There are 187 seats.", "There are 178 seats.", "suspect"),
-        ("The file has 1.25 MB.", "The file has 1.75 MB.", "suspect"),
-        ("It has 1,250,000 bytes.", "It has 1,350,000 bytes.", "suspect"),
-        ("It is 61 °F, 16.1 °C.", "It is 61 °C.", "suspect"),
         ("It departs at 1:15 pm.", "It departs at 2:15 pm.", "suspect"),
         ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "suspect"),
         ("It departs 午後1時15分.", "It departs 午後2時15分.", "suspect"),
         ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "suspect"),
-        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "suspect"),
-        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 30 minutes.", "suspect"),
         ("It is on May 14, 2026.", "It is on July 24, 2026.", "fails"),
         ("Am 14. Mai.", "Am 14. August.", "fails"),
         ("2026年5月14日です。", "2026年8月14日です。", "fails"),
@@ -127,7 +119,6 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:１５ on ٢٠٢٦-٠٨-١٤.", "fails"),
         ("Write to Desk@Ferry.example.", "Write to help@ferry.example.", "suspect"),
         ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777.", "suspect"),
-        ("It calls at 11 ports.", "It calls at 13 ports.", "suspect"),
         ("A-4471 is yours.", "A-4472 is yours.", "fails"),
     ],
 )
@@ -160,6 +151,8 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
             "$483 + $688 = $1,171. $1,171 - $164 = $1,007.",
             "grounded",
         ),
+        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $520.", "grounded"),
+        ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $530.", "fails"),
         (UPGRADES, "?", f"{SAVINGS}$1,335", "grounded"),
         (UPGRADES, "?", f"{SAVINGS}$1,345", "fails"),
         ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
@@ -173,9 +166,9 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
         (CABINS, "?", "It is $127.", "fails"),  # a price less the seats
         (BALANCE, "?", "It costs $299. You will have $201 remaining of your certificate.", "grounded"),
         (BALANCE, "?", "It costs $299. You will have $221 remaining of your certificate.", "fails"),
-        ({"open": "09:00", "close": "17:00"}, "?", "It is open from 9 to 17.", "grounded"),
         ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
-        ({"open": "09:00", "close": "17:00"}, "?", "We are from 30 to 45 people.", "suspect"),
+        ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $171", "suspect"),
+        ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $181", "fails"),
         ({"at": "14:30 EST"}, "?", "In London that is 19:30 GMT.", "grounded"),
         ({"at": "14:30 EST"}, "?", "In London that is 18:40 GMT.", "suspect"),
         ({"book": "2026-05-20"}, "Three days, please.", "Until 23 May 2026.", "grounded"),
@@ -205,6 +198,7 @@ def test_what_follows(had: Any, user: str, answer: str, worst: str) -> None:
         "I recommend to leave at 14:30.",
         "# 12 ways",
         "Hello! How can I help?",
+        "There are 178 seats, 3 h 40 min from here at 61 °C, 28 % more than 1,350,000 on page 77.",
     ],
 )
 def test_what_is_no_claim(text: str) -> None:
@@ -213,7 +207,7 @@ def test_what_is_no_claim(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["It costs about $77.", "I suggest a budget of $77.", "Seats: 77.", "It leaves at 14:30.", "It takes 77 minutes."],
+    ["It costs about $77.", "I suggest a budget of $77.", "It leaves at 14:30.", "Write to help@ferry.example."],
 )
 def test_what_does_not_report_or_may_be_rounded_is_suspect_and_fails_nothing(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 for $41")))
@@ -319,7 +313,7 @@ class TestContradictions:
         ],
     )
     def test_of_results(self, result: Any, right: str, wrong: str) -> None:
-        assert outcome(run("And?", right, call("look", {}, result))) == "grounded"
+        assert outcome(run("And?", right, call("look", {}, result))) in ("grounded", "no claim")
         found = ask(run("And?", wrong, call("look", {}, result)))
         assert (found.failed, found.label) == (True, "contradicts_calls")
 
@@ -370,7 +364,7 @@ class TestOpen:
         some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
         assert (some.value, some.coverage, some.metadata["open"]) == (1.0, 0.5, ["41 EUR"])
         assert some.reason.endswith("; 1 value not checked: results of tools were not captured")
-        assert ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, 187 seats.", blind)).coverage == 1 / 3
+        assert ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, at 13:15.", blind)).coverage == 1 / 3
 
     def test_contradictions_show_all_the_same(self) -> None:
         blind = call("book_ferry", {"passengers": 2}, has_result=False)

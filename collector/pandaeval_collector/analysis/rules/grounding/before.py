@@ -16,9 +16,10 @@ from itertools import chain
 from json.encoder import encode_basestring_ascii as _text
 from typing import Any, Literal
 
+import orjson
 import zstandard
 
-from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Text, ToolResponse, Trace
+from pandaeval_otel.model import Kind, Message, OtherPart, Text, ToolRequest, ToolResponse, Trace
 from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
@@ -34,12 +35,10 @@ MOST_TRACES = 32
 _MOST_CHARS = 24_000
 """Characters of JSON per trace. A longer text is reduced to words that may be values."""
 _MOST_UNPACKED = 1 << 20
-_json = json.JSONEncoder(default=str).encode
-_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
+_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'\"(){}\[\]\\\-]++(?:\s++|\Z))++")
 """Words of prose without values, whole lines at a time."""
 _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 """How a text ends that breaks off."""
-_LONGEST_JSON = 200_000
 
 
 @dataclass(slots=True)
@@ -62,23 +61,32 @@ def pack(trace: Trace) -> bytes:
     left, is_cut = _MOST_CHARS, False
     told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
     for who, value in [*((who, value) for _, who, value in held(trace)), *told]:
-        if not value:
-            continue
-        spelled = _text(value) if type(value) is str else _json(value)
-        if len(spelled) > left:
-            value = _PLAIN_WORDS.sub("", "\n".join(leaves(value)))
-            spelled = _json(value)
-        if len(spelled) > left:
+        text = spelled(value) if value else ""
+        packed = _text(text)
+        if len(packed) > left:
+            text = _PLAIN_WORDS.sub("", text)
+            packed = _text(text)
+        if len(packed) > left:
             is_cut = True
             continue
-        entry = f'["{who}", {spelled}]'
-        if value and entry not in kept:
+        entry = f'["{who}", {packed}]'
+        if text and entry not in kept:
             kept[entry] = None
-            left -= len(spelled)
+            left -= len(packed)
     why = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = _json([why, began, instructed(trace)])[:-1]
+    head = json.dumps([why, began, instructed(trace)])[:-1]
     return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
+
+
+def spelled(value: Any) -> str:
+    """Returns a text as it is, and anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, str).decode()
+    except TypeError:  # what orjson refuses: keys that are no texts, large numbers, halves of surrogates
+        return json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
@@ -143,10 +151,10 @@ def _of_messages(messages: Sequence[Message], begin: int, at: int, seen: set[int
                 yield at, who, part.text
             elif isinstance(part, ToolResponse):
                 yield at, "result", part.result
+            elif isinstance(part, ToolRequest):
+                yield at, "call", part.arguments
             elif isinstance(part, OtherPart):
                 yield at, "instructions" if who == "told" else who, part.value
-            elif not isinstance(part, Reasoning) and message.role == "assistant":
-                yield at, "call", getattr(part, "arguments", None)
 
 
 def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
@@ -228,39 +236,6 @@ def shows_results(trace: Trace) -> bool:
     messages = next((span.input for span in trace.spans if span.kind is Kind.LLM and span.input), ())
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return any(message.role == "tool" for message in messages[:last])
-
-
-def leaves(value: Any, depth: int = 40) -> Iterator[str]:
-    """Yields the keys and values of JSON, also of JSON in texts, as texts."""
-    if depth == 0 or value is None or isinstance(value, bool):
-        return
-    if isinstance(value, str):
-        inner = parsed(value)
-        if inner is None:
-            yield value.replace("\\n", "\n") if "\\n" in value else value
-        else:
-            yield from leaves(inner, depth - 1)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield str(key)
-            yield from leaves(item, depth - 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item, depth - 1)
-    else:
-        yield str(value)
-
-
-def parsed(text: str) -> Any:
-    """Parses a text that is a JSON object or list; else returns ``None``."""
-    stripped = text.strip()
-    if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
-        return None
-    try:
-        found = json.loads(stripped)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict | list | str) and found != text else None
 
 
 class _Zstd(threading.local):

@@ -12,13 +12,14 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import leaves
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
-from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, values_of
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
+STRICT = frozenset({"identifier", "amount", "date"})
+"""Kinds of which a single made-up value in a sentence that reports fails a run."""
 MOST_CLAIMS = 300
 """Claims of one trace that are checked; that there are more is noted."""
 MOST_ANSWER = 20_000
@@ -53,7 +54,11 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
+_CLAIMED = STRICT | {"time", "address", "url"}
+"""Kinds of values that answers claim. Bare numbers, shares and durations are none: of those that stood nowhere, most
+were rules of thumb, proposals and constants."""
+PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
+"""Names of what is looked up: "Price: $40"."""
 _TERMS = (
     r"(?:fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold)s?\b"
@@ -82,8 +87,7 @@ however it is stated (was charged, I have issued)."""
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
     agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
-    ``reports``: the sentence reports something. ``accepted``: a tool took the identifier and repeats it in its result,
-    so it exists and somebody told the agent."""
+    ``result``: of the call, unless it failed."""
 
     value: Value
     at: int
@@ -92,8 +96,7 @@ class Claim:
     sentence: str
     begin: int = 0
     key: str = ""
-    reports: bool = True
-    accepted: bool = False
+    result: Any = None
 
     @property
     def around(self) -> str:
@@ -108,23 +111,34 @@ class Claim:
         return self.sentence[: max(0, self.value.start - self.begin)]
 
     @property
+    def proposed(self) -> bool:
+        """Whether it is suggested rather than reported."""
+        return self.value.kind != "identifier" and _PROPOSED.search(self.before) is not None
+
+    @property
+    def reports(self) -> bool:
+        """Whether the sentence reports something, neither in general nor about."""
+        vague = _ABOUT.search(self.before[-16:]) is not None or _GENERAL.search(self.sentence) is not None
+        return bool(self.key) or not (vague or self.proposed)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a tool took the identifier and repeats it in its result, so that it exists and somebody told the
+        agent."""
+        return str(self.value.keys[0]) in squeezed(fold(str(self.result)))
+
+    @property
     def of_case(self) -> bool:
         """Whether it claims to be of this case: "your booking XKJ482 is paid"."""
         return _CASE.search(self.sentence) is not None
 
     @property
-    def is_priced(self) -> bool:
-        """Whether it is an amount behind the name of something that is looked up: "Price: $40"."""
-        return self.value.kind == "amount" and self.reads(_PRICE)
-
-    @property
     def of_the_rules(self) -> bool:
         """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
         today's date."""
-        if self.value.kind in ("date", "time"):
-            return self.reads(_TODAY)
-        is_term = self.value.kind in ("amount", "percentage", "duration", "number") and not self.key
-        return is_term and self.reads(_TERM) and not self.reads(_NO_TERM)
+        if self.value.kind != "amount":
+            return self.value.kind in ("date", "time") and self.reads(_TODAY)
+        return self.reads(_TERM) and not self.reads(_NO_TERM)
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
         """Returns whether a pattern is found in the sentence, in which the value is a ``\\0``."""
@@ -152,51 +166,31 @@ def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
 def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     """Yields the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
-    ends = [match.start() for match in SENTENCE.finditer(prose)]
-    for value in scan(prose):
-        if not specific(value):
-            continue
+    values = [value for value in values_of(prose) if specific(value)]
+    ends = [match.start() for match in SENTENCE.finditer(prose)] if values else []
+    for value in values:
         place = bisect_right(ends, value.start)
         begin = max(ends[place - 1] + 1 if place else 0, value.start - _LONGEST_SENTENCE)
         after = bisect_right(ends, value.end - 1)
         stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
         claim = Claim(value, at, span_id, text, text[begin:stop], begin)
-        if not _is_no_claim(claim):
-            before = claim.before
-            claim.reports = (
-                _ABOUT.search(before[-16:]) is None
-                and _GENERAL.search(claim.sentence) is None
-                and (value.kind == "identifier" or _PROPOSED.search(before) is None)
-            )
+        line = text.rfind("\n", 0, value.start) + 1
+        in_heading = value.kind not in STRICT and text.startswith("#", line)
+        if in_heading or _EXAMPLE.search(text, max(line, value.start - 24), value.start) is not None:
+            continue
+        if not (claim.reads(_NO_NAME) if value.kind == "identifier" else value.kind == "time" and claim.proposed):
             yield claim
 
 
-def _is_no_claim(claim: Claim) -> bool:
-    """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
-    value, text = claim.value, claim.text
-    line = text.rfind("\n", 0, value.start) + 1
-    if value.kind not in ("identifier", "amount", "date") and text.startswith("#", line):
-        return True
-    if _EXAMPLE.search(text[max(line, value.start - 24) : value.start]) is not None:
-        return True
-    if value.kind in ("identifier", "number"):
-        return claim.reads(_NO_NAME)
-    return value.kind in ("time", "duration") and _PROPOSED.search(claim.before) is not None
-
-
 def specific(value: Value) -> bool:
-    """Returns whether a value says something that could be made up: not a single digit, zero or the well-known address
-    of a site."""
+    """Returns whether a value is of a kind that answers claim and says something that could be made up: not zero, a
+    placeholder or the well-known address of a site."""
     if value.kind == "url":
         _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
     if value.kind == "identifier":
         return _PLACEHOLDER.search(str(value.keys[0])) is None
-    digits = sum(map(str.isdigit, value.text))
-    if value.kind in ("amount", "number", "percentage"):
-        says = value.kind == "amount" or (digits >= 2 and value.number != 100)
-        return says and value.number != 0 and value.unit != ORDINAL
-    return value.kind != "duration" or digits >= 2
+    return value.kind in _CLAIMED and (value.kind != "amount" or value.number != 0)
 
 
 @once_a_trace
@@ -216,16 +210,16 @@ def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
         for key, item in arguments(call.arguments):
             text = fold(str(item)).strip()
-            if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) or not 0 < len(text) <= _LONGEST_ARGUMENT:
+            values = values_of(text) if len(text) <= _LONGEST_ARGUMENT else ()
+            if not values or squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) is not None:
                 continue
-            for value in scan(text):
+            for value in values:
                 if value.kind == "number" and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
                     value = replace(value, kind="identifier", keys=(text, *value.keys))
                 if value.kind == "identifier" and value.text == text and specific(value):
                     around = f"{call.name}({key}={item})"
-                    results = leaves(call.result) if call.has_result and not failed(call) else ()
-                    accepted = any(str(value.keys[0]) in squeezed(fold(text)) for text in results)
-                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, True, accepted)
+                    result = call.result if call.has_result and not failed(call) else None
+                    yield Claim(value, moment(call.start_ns), call.span_id, around, "", 0, key, result)
 
 
 def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:

@@ -6,23 +6,25 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice, pairwise
 
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
-from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, SIZES_WITH, Content, Group, Known, is_small
-from pandaeval_collector.analysis.rules.grounding.values import ORDINAL, Value, ordinal, scan
+from pandaeval_collector.analysis.rules.grounding.evidence import Content, Group, Known, is_small
+from pandaeval_collector.analysis.rules.grounding.values import (
+    MEASURED,
+    NUMBERS,
+    ORDINAL,
+    Value,
+    fold,
+    ordinal,
+    values_of,
+)
 
 MOST_STEPS = 40_000
 """Numbers that the claims of one trace are compared with by arithmetic. Claims beyond stay open."""
 _CLOSE, _CENT = 1e-6, 0.005
-SPAN_OF_TIME = re.compile(
-    r"(?<![\w:.])(from |von |de |da )?(\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
-    r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
-)
-"""Hours without a sign of their own: 9 to 17."""
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
-_LONGEST_GAP = 40
 _MOST_OWN, _MOST_PAIRED = 40, 12
 """Amounts of an answer of which those in a row, and any two, may be added."""
 _TIMES = frozenset(map(float, range(2, 10)))
@@ -30,6 +32,21 @@ _TIMES = frozenset(map(float, range(2, 10)))
 _MOST_TIMES = 400
 _LONGEST_SPAN = 31
 """Days between two that a user names, within which every day is meant."""
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBER_OF = {
+    word: float(number)
+    for words in (
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+        "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze",
+        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
+        "два три четыре пять шесть семь восемь девять десять",
+    )
+    for number, word in enumerate(words.split(), 2)
+}
+"""How users spell out small numbers."""
 _DAYS = re.compile(r"\b(\d{1,3}|[^\W\d_]{2,9})[ -](day|night|week)s?\b", re.IGNORECASE)
 _LEFT = re.compile(
     r"\b(?:remain\w*|left|leav\w+|balance|difference|refund\w*|sav\w+|owe\w*|pay|additional|extra)\b", re.I
@@ -37,9 +54,8 @@ _LEFT = re.compile(
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 """Indexed by the days since the year 1, modulo 7."""
 _ZONE = re.compile(r"\b(?:UTC|GMT|[ECMPAH][SD]?T|A[CEW][SD]T|[BIJK]ST|[CE]ES?T|NZ[SD]T|SGT|HKT|MSK)\b")
-_ZONES_APART = frozenset(30.0 * halves for halves in range(1, 48))
-"""Minutes that two time zones may lie apart."""
-_DAY = 1440.0
+_HALF_HOUR = 30.0
+"""By how much time zones lie apart."""
 
 
 class Follows:
@@ -49,8 +65,6 @@ class Follows:
         self._had = had
         self._today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
         self._left = MOST_STEPS
-        # All claims of a sentence ask for its numbers.
-        self._numbers = cache(lambda text: {each.number for each in scan(text) if each.kind == "number"})
 
     @property
     def exhausted(self) -> bool:
@@ -58,70 +72,71 @@ class Follows:
         return self._left <= 0
 
     def stands(self, claim: Claim) -> bool:
-        """Returns whether the evidence has the value, in any spelling, rounded or in another unit; a duration also lies
-        between two times."""
-        value, at = claim.value, claim.at
-        if self._had.verbatim(value, at):
+        """Returns whether the evidence has the value, in any spelling, or rounded."""
+        if self._had.verbatim(claim.value, claim.at):
             return True
-        match value.kind:
-            case "identifier" | "address" | "url":
-                numbers = [key for key in value.keys if isinstance(key, float)]
-                return self._had.has_key(str(value.keys[0]), at) or any(self._had.near(n, 0.0, at) for n in numbers)
+        match claim.value.kind:
+            case "amount":
+                return self._rounded(claim.value, claim.at)
             case "date":
                 return self._dated(claim)
             case "time":
                 return self._timed(claim)
-            case "duration":
-                length = value.number
-                if any(length in content.durations or length in content.times for content in self._had.by(at)):
-                    return True  # 9 h may be a time, too
-                return self._rounded(value, at) or _apart(times := self._times(at), times, {length})
-        return self._rounded(value, at) or (value.kind == "number" and self._by_the_way(claim))
+        return self._had.has_key(claim.value, claim.at)
 
     def derived(self, claim: Claim, settled: Sequence[Claim]) -> bool:
-        """Returns whether a number follows by one step from numbers that belong together, from grounded ones of the
+        """Returns whether an amount follows by one step from numbers that belong together, from grounded ones of the
         same answer, ``settled``, or from a known amount by one of those or by a count that the user or the sentence
         names."""
-        value, at, own = claim.value, claim.at, list[float]()
-        if value.kind not in ("amount", "number", "percentage") or (value.kind == "number" and value.unit):
+        value, at = claim.value, claim.at
+        if value.kind != "amount":
             return False
-        if value.kind == "amount":
-            same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind != "identifier"]
-            own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
-        beside = Group(frozenset(own[:_MOST_PAIRED]), frozenset())
+        same = [each.value for each in settled if each.span_id == claim.span_id and each.value.kind == "amount"]
+        own = [each.number for each in sorted(same, key=lambda each: each.start)][:_MOST_OWN]
+        nearest = [each.number for each in sorted(same, key=lambda each: abs(each.start - value.start))][:_MOST_PAIRED]
+        beside = [each for each in values_of(claim.text) if 0 <= each.start - claim.begin < len(claim.sentence)]
+        shown = [each for each in beside if each.kind in NUMBERS and each.start <= value.start]
+        total = _chain(claim.text, shown)
+        if total is not None and {each.start for each in shown[:-1] if each.kind == "amount"} <= {
+            s.start for s in same
+        }:
+            return any(abs(abs(total) - float(key)) <= max(value.step / 2, _CENT) for key in value.keys)
+        named = {each.number for each in beside if not each.unit}
+        of_answer: Group = (frozenset(nearest), frozenset(filter(is_small, named)))
+        counts = {count for count in self._counts | named if count > 1 and is_small(count)}
         for number in value.keys:
             if not isinstance(number, float) or not number:
                 continue
-            tolerance = (_CENT if value.kind == "amount" or value.step >= 1 else value.step / 2) + _CLOSE
-            if any(
-                _by_one_step(number, value.kind, tolerance, group.worth, group.counts)
-                for group in chain(self._groups(at), [beside])
+            if any(_by_one_step(number, *group) for group in chain(self._groups(at), [of_answer])) or any(
+                abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)
             ):
                 return True
-            if value.kind != "amount":
-                continue
-            if any(abs(total - number) <= max(_CENT, value.step / 2) + _CLOSE for total in _column_sums(own)):
-                return True
-            counts = self._counts | self._numbers(claim.sentence)
-            wholes = [number / count for count in counts if count > 1 and is_small(count)]
+            wholes = [number / count for count in counts]
             wholes += [number + part for part in own] if _LEFT.search(claim.sentence) is not None else []
-            if any(self._had.near(whole, _CENT, at, value.unit, True) for whole in wholes):
+            if self._had.near([(whole - _CENT, whole + _CENT) for whole in wholes], at, value.unit):
                 return True
         return False
 
     def by_the_answer(self, claim: Claim) -> bool:
         """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
-        belong together."""
+        belong together, or an amount of the answer adds up with it to a total of the evidence."""
         wanted = claim.value.number
-        beside = (each.number for each in scan(claim.text) if each.kind in ("amount", "number", "percentage"))
-        numbers = frozenset(islice((number for number in beside if number != wanted), _MOST_OWN))
-        return bool(numbers) and _by_one_step(wanted, "amount", _CENT + _CLOSE, numbers, numbers | _TIMES)
+        beside = [each for each in values_of(claim.text) if each.kind in NUMBERS and each.unit != MEASURED]
+        numbers = frozenset(islice((each.number for each in beside if each.number != wanted), _MOST_OWN))
+        if numbers and _by_one_step(wanted, numbers, numbers | _TIMES):
+            return True
+        totals = [wanted + each.number for each in beside[:_MOST_OWN] if each.kind == "amount"]
+        sums = (sum(worth) for worth, _ in self._groups(claim.at))
+        return any(abs(known - total) <= _CENT for known in sums for total in totals)
 
     @cached_property
     def _counts(self) -> set[float]:
         """The numbers that users said, also in words."""
-        return {number for content in self._of_users() for number in content.units}
+        said = {number for content in self._of_users for number in content.units}
+        words = (word for content in self._of_users for word in _WORD.findall(content.raw.casefold()))
+        return said | {_NUMBER_OF[word] for word in words if word in _NUMBER_OF}
 
+    @cached_property
     def _of_users(self) -> list[Content]:
         return [source.content for source in self._had.sources if source.who == "user"]
 
@@ -133,40 +148,21 @@ class Follows:
             yield from content.groups
 
     def _rounded(self, value: Value, at: int) -> bool:
-        """Returns whether a known number rounds, or is cut, to this one, as it is, in cents or in another unit."""
-        money = value.kind == "amount"
+        """Returns whether a known amount rounds, or is cut, to this one, as it is or in cents."""
+        ranges: list[tuple[float, float]] = []
         for number in value.keys:
-            if not isinstance(number, float):
-                continue
-            half = value.step / 2 if number == value.keys[0] else abs(number) * _CLOSE  # 1,065 may be 1.065, as it is
-            if self._had.near(number, half + _CLOSE, at, value.unit, money):
-                return True
-            if self._had.near(number + half, max(half - _CLOSE, 0.0), at, value.unit, money):
-                return True
-            if money and number != int(number) and self._had.near(number * 100, half * 100, at, value.unit, money):
-                return True
-            for unit, size in (sizes := SIZES_WITH.get(value.unit, {})).items():
-                factor = sizes[value.unit] / size
-                zero = {("c", "f"): 32.0, ("f", "c"): -160 / 9}.get((value.unit, unit), 0.0)
-                if self._had.near(number * factor + zero, (half + _CLOSE) * factor, at, unit):
-                    return True
-        return False
-
-    def _by_the_way(self, claim: Claim) -> bool:
-        """Returns whether a number is the end of an identifier, or an hour of a span of time (9 to 17)."""
-        value, at = claim.value, claim.at
-        if value.text.isdigit() and len(value.text) >= 3 and self._had.has_key(value.text, at):
-            return True
-        if value.number > 24 or SPAN_OF_TIME.search(claim.text, max(0, value.start - 12), value.end + 12) is None:
-            return False
-        return any(value.number * 60 % _DAY in content.times for content in self._had.by(at))
+            if isinstance(number, float):  # 1,065 may be 1.065, as it is
+                half = value.step / 2 if number == value.keys[0] else abs(number) * _CLOSE
+                ranges += [(number - half - _CLOSE, number + max(half + _CLOSE, 2 * half - _CLOSE))]
+                ranges += [((number - half) * 100, (number + half) * 100)] if number != int(number) else []
+        return self._had.near(ranges, at, value.unit)
 
     def _dated(self, claim: Claim) -> bool:
         """Returns whether a day is known, with or without its year, or by its number in a known month; or lies as many
         days as the user said from a known one, between two that the user named, about the run, or is the next day of
         its name (Sunday) after a known one."""
         wanted = {day for day in claim.value.keys if isinstance(day, float)}
-        if any(wanted & content.days for content in self._had.by(claim.at)):
+        if any(not wanted.isdisjoint(content.days) for content in self._had.by(claim.at)):
             return True
         had = list(self._had.by(claim.at))
         days = set().union(*(content.days for content in had))
@@ -180,9 +176,9 @@ class Follows:
         years = {self._today.year, *sorted(int(day) // 10000 for day in days if day >= 10000)[-1:]}
         anchors = [*_ordinals(days, years=()), today]
         steps, windows = {1.0}, [(today - 1, today + 7)]
-        for content in self._of_users():
-            for match in _DAYS.finditer(content.text[:20_000]):
-                number = float(match[1]) if match[1].isdigit() else NUMBER_OF.get(match[1].casefold(), 1.0)
+        for content in self._of_users:
+            for match in _DAYS.finditer(fold(content.raw[:20_000])):
+                number = float(match[1]) if match[1].isdigit() else _NUMBER_OF.get(match[1].casefold(), 1.0)
                 steps.add(number * (7 if match[2][0] in "wW" else 1))
             named = _ordinals(content.days, years)
             if named and max(named) - min(named) <= _LONGEST_SPAN:
@@ -196,24 +192,37 @@ class Follows:
         )
 
     def _timed(self, claim: Claim) -> bool:
-        """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or may be one in
-        another time zone, where some zone is named."""
+        """Returns whether a time is known, as 1100 too, or may be that of another time zone, where a zone is named."""
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
-        if any(wanted & content.times for content in self._had.by(claim.at)):
-            return True
-        had = list(self._had.by(claim.at))
-        if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
-            return True
-        lengths = set().union(*(content.durations for content in had))
-        if _ZONE.search(claim.sentence) is not None:
-            lengths |= _ZONES_APART
-        return _apart(wanted, self._times(claim.at), lengths)
+        plain = {each // 60 * 100 + each % 60 for each in wanted if each >= 60}
+        times: set[float] = set()
+        for content in self._had.by(claim.at):
+            if not (wanted.isdisjoint(content.times) and plain.isdisjoint(content.units)):
+                return True
+            times |= content.times
+        if _ZONE.search(claim.sentence) is None or len(times) > _MOST_TIMES:
+            return False
+        return any((one - other) % _HALF_HOUR == 0 for one in wanted for other in times)
 
-    def _times(self, at: int) -> set[float]:
-        """Returns the known times, unless there are too many to compare."""
-        times = set().union(*(content.times for content in self._had.by(at)))
-        self._left -= len(times)
-        return times if len(times) <= _MOST_TIMES and self._left > 0 else set()
+
+def _chain(text: str, numbers: Sequence[Value]) -> float | None:
+    """Returns what a chain of numbers makes, products before sums, that stands before the last one, behind "="."""
+    terms = [each.number for each in numbers[:1]]
+    for before, value in pairwise(numbers):
+        match _OPERATOR.findall(text[before.end : value.start]):
+            case ["="] if value is numbers[-1]:
+                return sum(terms)
+            case ["×" | "*" | "x"]:
+                terms[-1] *= value.number
+            case ["/" | "÷"]:
+                terms[-1] /= value.number or 1.0
+            case ["+"]:
+                terms.append(value.number)
+            case ["-"]:
+                terms.append(-value.number)
+            case _:
+                terms = [value.number]
+    return None
 
 
 def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
@@ -223,11 +232,6 @@ def _column_sums(numbers: Sequence[float]) -> Iterator[float]:
             yield from islice(accumulate(numbers[first::step]), 1, None)
 
 
-def _apart(times: set[float], others: set[float], lengths: set[float]) -> bool:
-    """Returns whether one of the times lies one of the lengths from one of the others."""
-    return any((one - other) % _DAY in lengths or (other - one) % _DAY in lengths for one in times for other in others)
-
-
 def _ordinals(days: Iterable[float], years: Iterable[int]) -> list[int]:
     """Returns the days since the year 1, of days without a year once for each of ``years``."""
     full = [full for day in days for full in ([day] if day >= 10000 else [year * 10000 + day for year in years])]
@@ -235,12 +239,10 @@ def _ordinals(days: Iterable[float], years: Iterable[int]) -> list[int]:
 
 
 @lru_cache(maxsize=8192)  # a session's traces ask again about the same values and results
-def _by_one_step(
-    number: float, kind: str, tolerance: float, amounts: frozenset[float], counts: frozenset[float]
-) -> bool:
+def _by_one_step(number: float, amounts: frozenset[float], counts: frozenset[float]) -> bool:
     """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
     multiplied by counts."""
-    worth = sorted(amounts if kind == "amount" else amounts | counts)
+    worth, tolerance = sorted(amounts), _CENT + _CLOSE
     if len(worth) < 2 and not counts:
         return False
     if abs(sum(worth) - number) <= tolerance:
@@ -248,20 +250,9 @@ def _by_one_step(
     for each in worth:
         if (number - each != each and _has(worth, number - each, tolerance)) or _has(worth, number + each, tolerance):
             return True
-        if kind == "percentage" and any(
-            _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
-            for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
-        ):
+        if len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
             return True
-        if (
-            kind == "amount"
-            and len(worth) <= 8
-            and any(_has(worth, number - each - other, tolerance) for other in worth if other != each)
-        ):
-            return True
-    for count in counts:
-        if count in (0.0, 1.0):
-            continue
+    for count in counts - {0.0, 1.0}:
         before = number / (1 - count / 100) if count < 100 else 0.0
         wanted = (number / count, number * count, number * 100 / count, before)
         if any(_has(worth, each, tolerance / count if each < number else tolerance) for each in wanted if each):
@@ -272,38 +263,3 @@ def _by_one_step(
 def _has(ordered: Sequence[float], number: float, tolerance: float) -> bool:
     place = bisect_left(ordered, number - tolerance)
     return number > 0 and place < len(ordered) and ordered[place] <= number + tolerance
-
-
-def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Value, bool]]:
-    """Yields the sums that an answer shows, step by step: the operands, the result and whether the step holds."""
-    operands: list[tuple[str, Value]] = []
-    for before, value in pairwise(numbers):
-        gap = text[before.end : value.start]
-        signs = _OPERATOR.findall(gap) if len(gap) <= _LONGEST_GAP and "\n" not in gap else []
-        if len(signs) != 1:
-            operands = []
-            continue
-        if not operands:
-            operands = [("+", before)]
-        if signs[0] == "=":
-            if len(operands) > 1:
-                total = _total([(sign, each.number) for sign, each in operands])
-                tolerance = max(value.step / 2, _CENT) + abs(total) * 1e-9
-                holds = any(abs(abs(total) - float(key)) <= tolerance for key in value.keys)
-                yield [each for _, each in operands], value, holds
-            operands = [("+", value)]
-        else:
-            operands.append((signs[0], value))
-
-
-def _total(operands: Iterable[tuple[str, float]]) -> float:
-    """Returns what a chain of numbers makes, products before sums."""
-    terms: list[float] = []
-    for sign, number in operands:
-        if sign in "×*x" and terms:
-            terms[-1] *= number
-        elif sign in "/÷" and terms and number:
-            terms[-1] /= number
-        else:
-            terms.append(-number if sign == "-" else number)
-    return sum(terms)

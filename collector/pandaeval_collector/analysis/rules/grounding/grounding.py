@@ -21,6 +21,8 @@ from pandaeval_collector.analysis.rules.grounding.before import (
 from pandaeval_collector.analysis.rules.grounding.claims import (
     MOST_ANSWER,
     MOST_CLAIMS,
+    PRICE,
+    STRICT,
     Claim,
     answers,
     arguments,
@@ -29,19 +31,21 @@ from pandaeval_collector.analysis.rules.grounding.claims import (
     of_answer,
 )
 from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence, form, moment
-from pandaeval_collector.analysis.rules.grounding.follows import SPAN_OF_TIME, Follows, shown
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, scan, squeezed
+from pandaeval_collector.analysis.rules.grounding.follows import Follows
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
 
-STRICT = frozenset({"identifier", "amount", "date"})
-"""Kinds of which a single made-up value in a sentence that reports fails a run."""
 _Sign = tuple[str, float | str]
 _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
-_FROM = re.compile(r"(?:from|von|de|da) \d")
+_HOURS = re.compile(
+    r"(?<![\w:.])(?:from|von|de|da) (\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
+    r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
+)
+"""From 9 to 17."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _AFTER_VALUE = re.compile(r"\d[\d.,:]*")
@@ -86,7 +90,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
     values that claim to be of this case count."""
     stated, called = claims(trace)
-    if not stated and not called and not changing(trace):
+    if not (stated or called or changing(trace) or any(_HOURS.search(text) for text, _, _ in answers(trace))):
         return None
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
@@ -152,35 +156,13 @@ def _unsettled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim],
     for claim in pending:
         (settled if follows.stands(claim) else left).append(claim)
     for _ in range(_ROUNDS):
-        wrong = _sums(settled, left)
         amounts = {claim.value.sign for claim in settled if claim.value.kind == "amount"}
-        more = [c for c in left if c not in wrong and (c.value.sign in amounts or follows.derived(c, settled))]
+        more = [c for c in left if c.value.sign in amounts or follows.derived(c, settled)]
         if not more:
             break
         settled += more
         left = [claim for claim in left if claim not in more]
     return settled, left
-
-
-def _sums(settled: list[Claim], left: list[Claim]) -> set[Claim]:
-    """Settles results of sums that the answer shows, where each step holds and its inputs are grounded; returns those
-    whose step does not hold."""
-    wrong: set[Claim] = set()
-    texts = {id(claim.text): claim.text for claim in left if not claim.key and "=" in claim.text}
-    for text in texts.values():
-        numbers = [value for value in scan(text) if value.kind in ("amount", "number", "percentage")]
-        pending = {claim.value.start: claim for claim in left if claim.text is text}
-        for operands, result, holds in shown(text, numbers):
-            claim = pending.get(result.start)
-            if claim is None:
-                continue
-            if not holds:
-                wrong.add(claim)
-            elif pending.keys().isdisjoint(operand.start for operand in operands):
-                del pending[result.start]
-                settled.append(claim)
-                left.remove(claim)
-    return wrong
 
 
 def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tuple[set[_Sign], set[_Sign]]:
@@ -190,7 +172,7 @@ def _said_before(pending: Sequence[Claim], had: Known, follows: Follows) -> tupl
     grounded: set[_Sign] = set()
     for text, at in list(had.own.items())[-_MOST_OWN:] if wanted else ():
         folded = fold(text[:MOST_ANSWER])
-        values = {value.sign for value in scan(folded)}
+        values = {value.sign for value in values_of(folded)}
         said |= values
         if wanted & values:
             answered = list(islice(of_answer(folded, at, "own"), MOST_CLAIMS))
@@ -216,7 +198,7 @@ def _sort_out(
     multiples: set[float] = set()
     for claim in left:
         value = claim.value
-        if missing is not None or (unsure and claim.accepted) or value.sign in said:
+        if missing is not None or value.sign in said or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
             found.open.append(claim)
         elif untold and (claim.of_the_rules or (value.kind == "amount" and round(value.number, 2) in multiples)):
@@ -226,8 +208,9 @@ def _sort_out(
         else:
             whose = ("result", "instructions", "user") if value.kind == "identifier" else ("result", "instructions")
             alike = (source for source in had.sources if source.who in whose and form(value) in source.content.forms)
-            fails = value.kind in STRICT and claim.reports and (claim.of_case or claim.is_priced or any(alike))
-            fails = fails and not (value.kind == "amount" and follows.by_the_answer(claim))
+            fails = value.kind in STRICT and claim.reports and (claim.of_case or any(alike))
+            if value.kind == "amount":
+                fails = (fails or (claim.reports and claim.reads(PRICE))) and not follows.by_the_answer(claim)
             found.check(claim, Loose(claim, fails=fails))
 
 
@@ -236,18 +219,18 @@ def _sort_out(
 
 def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
-    themselves (3 passengers) to ``found``."""
+    themselves (3 passengers; from 9 to 19) to ``found``."""
     used: list[tuple[Value, str]] = []
     counts: dict[str, list[tuple[int, str]]] = {}
     for call in changing(trace):
         for key, item in arguments(call.arguments) if not failed(call) else ():
             text = fold(str(item)).strip()
             reason = f"{call.name} was called with {key} {text}"
-            values = scan(text) if len(text) <= 60 else []
+            values = values_of(text) if len(text) <= 60 else []
             used += [(value, reason) for value in values if value.text == text]
             if text.isdecimal() and len(text) <= 4:
                 counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
-    for claim in stated:
+    for claim in stated if used else ():
         other = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
         if other is not None:
             yield claim, other
@@ -260,7 +243,7 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             if counted and int(match[1]) not in {*numbers, sum(numbers)}:
                 others.append((Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]))
         for value, reason in others:
-            claim = Claim(value, at, span_id, text, text, 0)
+            claim = Claim(value, at, span_id, text, text)
             found.check(claim, Loose(claim, reason))
         yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
 
@@ -268,26 +251,12 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
 def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
     """Says what was used in place of an identifier or a date that the user named and the answer says; ``None`` where
     the answer names what was used, too: it may well explain why."""
-    same = [(other, reason) for other, reason in used if other.kind == value.kind]
-    alike = [(other, reason) for other, reason in same if value.kind == "date" or _masked(other) == _masked(value)]
-    mine = _things(value)
-    if not alike or any(mine & _things(other) for other, _ in same):
+    mine, answered = _thing(value), {_thing(claim.value) for claim in stated}
+    alike = [(_thing(other), reason) for other, reason in used if form(other) == form(value)]
+    if not alike or any(_thing(other) == mine for other, _ in used) or any(thing in answered for thing, _ in alike):
         return None
-    answered = {thing for claim in stated for thing in _things(claim.value)}
-    if any(answered & _things(other) for other, _ in alike):
-        return None
-    contents = [(source.who, source.content) for source in had.sources]
-    whose = {who for who, content in contents if mine & content.keys or mine & {day % 10000 for day in content.days}}
+    whose = {source.who for source in had.sources if mine in source.content.things}
     return alike[0][1] if "user" in whose and "result" not in whose else None
-
-
-def _masked(value: Value) -> str:
-    return re.sub(r"\d", "9", str(value.keys[0]))
-
-
-def _things(value: Value) -> set[float | str]:
-    """Returns what a value may stand for; of days without the year."""
-    return {key % 10000 if isinstance(key, float) and value.kind == "date" else key for key in value.keys[:2]}
 
 
 def _stem(word: str) -> str:
@@ -296,50 +265,41 @@ def _stem(word: str) -> str:
 
 def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
     """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
-    for match in SPAN_OF_TIME.finditer(text) if _FROM.search(text) is not None else ():
-        if match[1] is None:
-            continue
-        opens, closes = ({_minutes(hour), (_minutes(hour) + 720) % 1440} for hour in (match[2], match[3]))
+    for match in _HOURS.finditer(text):
+        begins, ends = times(match[1]), times(match[2])
         for source in had.sources:
             for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
-                times = [value for value in fields.values() if value.kind == "time"]
-                if len(times) != 2 or times[0].keys[0] not in opens or times[1].keys[0] in closes:
+                hours = [value for value in fields.values() if value.kind == "time"]
+                if len(hours) != 2 or hours[0].keys[0] not in begins or not ends or hours[1].keys[0] in ends:
                     continue
-                if not any(closes & content.times for content in had.by(at)):
-                    reason = f"results have {times[1].text} there"
-                    yield Value("time", match[3], match.start(3), tuple(closes)), reason
+                if all(content.times.isdisjoint(ends) for content in had.by(at)):
+                    yield Value("time", match[2], match.start(2), ends), f"results have {hours[1].text} there"
                     return
-
-
-def _minutes(hour: str) -> float:
-    hours, _, minutes = hour.partition(":")
-    return float(int(hours) * 60 + int(minutes or 0))
 
 
 def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[Claim, str]]:
     """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
     the words of the other (the key, the names of the object), and of the other in the words of the first."""
     places: dict[float | str, list[tuple[Claim, set[str]]]] = {}
-    written: dict[str, set[str]] = {}
+    labelled: dict[str, set[str]] = {}
     for claim in stated:
         value, label = claim.value, _words(_AFTER_VALUE.split(claim.before)[-1])
         places.setdefault(_thing(value), []).append((claim, label))
         if label:
-            sign = str(int(value.number)) if value.number and value.kind != "date" else value.text[:4]
-            written.setdefault(value.kind, set()).add(sign)
+            sign = str(int(value.number)) if value.kind == "amount" else value.text
+            labelled.setdefault(value.kind, set()).add(sign)
     told: set[float | str] = set()
-    for source in had.sources if any(len(signs) > 1 for signs in written.values()) else ():
+    for source in had.sources if any(len(signs) > 1 for signs in labelled.values()) else ():
         if source.who != "result" or source.at > at:
             continue
-        if not any(sum(sign in source.raw for sign in signs) > 1 for signs in written.values()):
+        if not any(sum(sign in source.raw for sign in signs) > 1 for signs in labelled.values()):
             continue
         owned: list[tuple[int, str, float | str, set[str]]] = []
         for row, (fields, names) in enumerate(source.content.objects[:_MOST_OBJECTS]):
-            for key, value in fields.items():
-                thing = _thing(value)
-                if thing in places:
-                    others = {name for name in names if squeezed(name) != thing}
-                    owned.append((row, key, thing, _words(" ".join((key, *others)))))
+            there = [(key, thing) for key, value in fields.items() if (thing := _thing(value)) in places]
+            for key, thing in there:
+                others = [folded for name in names if squeezed(folded := fold(name)) != thing]
+                owned.append((row, key, thing, _words(" ".join((key, *others)))))
         for (row, key, one, mine), (other_row, other_key, other, its) in combinations(owned[:_MOST_FIELDS], 2):
             if (row == other_row) == (key == other_key) or one == other or type(one) is not type(other):
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -16,17 +16,19 @@ from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-Kind = Literal["identifier", "amount", "number", "percentage", "date", "time", "duration", "address", "url"]
-ORDINAL = "th"
-"""The unit of a number that numbers something: 3rd."""
+Kind = Literal["identifier", "amount", "number", "date", "time", "address", "url"]
+NUMBERS = ("amount", "number")
+ORDINAL, MEASURED = "th", "measured"
+"""The unit of a number that numbers something (3rd), and of one that is no amount: 41 kg."""
+_UNITS = {"ordinal": ORDINAL, "measured": MEASURED, "percentage": "%"}
 
 
 @dataclass(slots=True)
 class Value:
     """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
     likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number
-    or duration, the currency of an amount; ``""``: none is named."""
+    (year 0 if missing); minutes of a day. ``step``: the unit of its last digit. ``unit``: of a number, the currency of
+    an amount; ``""``: none is named."""
 
     kind: Kind
     text: str
@@ -52,30 +54,33 @@ class Value:
 
 
 # One spelling for digits, dashes, blanks and quotation marks of all scripts.
-_TABLE: dict[int, str] = {
-    **{code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()},
-    **dict.fromkeys(map(ord, "‐‑‒–—−"), "-"),
-    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
-    **dict.fromkeys(map(ord, "’‘‛´"), "'"),
-    ord("٫"): ".",
-    ord("٬"): ",",
-    ord("،"): ",",
-}
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_PLAIN_SIGNS = str.maketrans("‐‑‒–—−“”„‟«»’‘‛´٫٬،", '------""""""\'\'\'\'.,,')
+_FOREIGN = re.compile(r"[^\x00-\x7f]{1,64}")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _BETWEEN = re.compile(r"[\W_]+")
 
 
 def fold(text: str) -> str:
     """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
     quotes. ASCII texts come back unchanged."""
-    if text.isascii():
-        return text
-    return _FOREIGN.sub(lambda signs: unicodedata.normalize("NFKC", signs[0].translate(_TABLE)).translate(_TABLE), text)
+    return text if text.isascii() else _FOREIGN.sub(lambda signs: _folded(signs[0]), text)
+
+
+@lru_cache(maxsize=1024)
+def _folded(signs: str) -> str:
+    plain = unicodedata.normalize("NFKC", signs.translate(_PLAIN_SIGNS)).translate(_PLAIN_SIGNS)
+    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
 
 def squeezed(text: str) -> str:
     """Returns only letters and digits, without case: one key for all spellings of an identifier or address."""
     return _BETWEEN.sub("", text.casefold())
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Returns a pattern of any of these words, the longest first, which most texts fail at the first letter."""
+    ordered = sorted(words, key=len, reverse=True)
+    return rf"(?=[{''.join(dict.fromkeys(word[0] for word in ordered))}])(?:{'|'.join(ordered)})"
 
 
 # Dates and times as people and programs write them.
@@ -94,12 +99,12 @@ _MONTHS = (
     "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
 )
 _MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
-_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+_MONTH = _any_of(_MONTH_OF)
 _MONTH_NAME = re.compile(rf"({_MONTH})\b", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]+")
 _AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
 _MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
-_PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "오전", "오후")
+_PARTS_OF_DAY = "午前|午後|上午|下午|晚上|早上|오전|오후"
 _APART = r"(?<![A-Za-z0-9_])"
 _DAY = r"\d{1,2}"
 _DATE = (
@@ -115,13 +120,7 @@ _TIME = (
     rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
     rf"|{_APART}{_DAY}(?:[0-5]\d)?\s?[ap]\.?m\b\.?"
     rf"|{_APART}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_APART}{_DAY} ?h ?[0-5]\d(?![\dA-Za-z]| ?min)"
-    rf"|(?:{'|'.join(_PARTS_OF_DAY)})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
-)
-_HOURS, _MINUTES = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
-_DURATION = (
-    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_HOURS}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTES}\b)?"
-    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTES}\b"
+    rf"|(?:{_PARTS_OF_DAY})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
 )
 
 
@@ -151,7 +150,8 @@ def ordinal(day: float) -> int | None:
         return None
 
 
-def _times(text: str) -> tuple[float, ...]:
+def times(text: str) -> tuple[float, ...]:
+    """Returns the minutes of the day that a time stands for: of 9:30 two, of 21:30 one, of 27:00 none."""
     numbers = [int(each) for each in _DIGITS.findall(text)[:2]]
     if numbers[0] > 99:  # 515 AM, as weather services write
         numbers = list(divmod(numbers[0], 100))
@@ -166,17 +166,6 @@ def _times(text: str) -> tuple[float, ...]:
     return (at, at + 720.0) if 0 < hour <= 12 and at < 720.0 else (at,)
 
 
-def _duration(text: str) -> float:
-    """Returns the minutes of a duration; 17 h 30 and PT17H30M are 1,050."""
-    if text[0] in "Pp":
-        of = {sign: float(number) for number, sign in re.findall(r"(?<!\d)(\d++(?:\.\d++)?+)([DHMS])", text.upper())}
-        return of.get("D", 0) * 1440 + of.get("H", 0) * 60 + of.get("M", 0) + of.get("S", 0) / 60
-    numbers = [float(each) for each in _DIGITS.findall(text)]
-    if len(numbers) > 1:
-        return numbers[0] * 60 + numbers[1]
-    return numbers[0] * (1.0 if re.search(r"m|M", text) else 60.0)
-
-
 # Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
 _SCALES = {
     word: size
@@ -188,22 +177,14 @@ _SCALES = {
     }.items()
     for word in words.split()
 }  # fmt: skip
-_LONG_SCALES = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
+_LONG_SCALES = _any_of(word for word in _SCALES if len(word) > 3)
 _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
-_FIRST_DIGIT = re.compile(r"\d")
+_FIRST_DIGIT = re.compile(r"[0-9]")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_SIGNS = "$€£¥₹₩₽₺₫฿₴₪"
-_CODES = (
-    "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
-)
-_SIGN = rf"(?:R\$|US\$|[{_SIGNS}])"
-_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
-_MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
-_CURRENCY = re.compile(rf"\b(?:{_CODES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
 _CURRENCY_OF = {
     spelling: currency
     for currency, spellings in {
@@ -213,13 +194,17 @@ _CURRENCY_OF = {
     }.items()
     for spelling in spellings.split()
 }  # fmt: skip
-_SHORT_UNITS = (
-    r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
-    r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
+_CODES = (
+    "USD EUR GBP JPY CNY RMB INR CHF SEK NOK DKK PLN CZK HUF BRL CAD AUD NZD MXN ZAR KRW SGD HKD TRY RUB AED THB ILS"
 )
-_UNITS = (
-    rf"(?:{_SHORT_UNITS}|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
-    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
+_CODE_NAMES, _SIGN = _any_of(_CODES.split()), r"(?:R\$|US\$|[$€£¥₹₩₽₺₫฿₴₪])"
+_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
+_MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODE_NAMES})\b|{_CURRENCY_WORDS})"
+_CURRENCY = re.compile(rf"\b(?:{_CODE_NAMES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
+_UNIT = (
+    r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
+    r"em|fps|dpi|p|s?qm|h|min)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|h|hrs?|hours?|mins?|minutes?|"
+    r"miles?|kilomet(?:er|re)s?|met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
 )
 
 
@@ -256,15 +241,13 @@ def _spellings(plain: str) -> list[str]:
 
 
 _ALTERNATIVES = {
-    "uuid": r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",
     "date": _DATE,
-    "skip": r"24/7\b",
-    "amount": rf"(?:{_SIGN}|\b(?:{_CODES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
+    "amount": rf"(?:{_SIGN}|\b(?:{_CODE_NAMES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
     "phone": r"(?<![\dA-Za-z])(?:\+\d{1,3}[ \-.]?)?(?:\(\d{2,4}\)|\d{3})[ \-.]\d{3}[ \-.]\d{4}(?!\d)|\+\d{8,15}\b",
     "time": _TIME,
-    "duration": _DURATION,
     "percentage": rf"{_FREE}(?:{_PLAIN})\s?(?:%|percent\b|Prozent\b|per cent\b)",
-    "measured": rf"{_FREE}(?:{_PLAIN}){_UNITS}(?![A-Za-z0-9_\-/])",
+    "ordinal": rf"{_FREE}\d{{1,3}}(?:st|nd|rd|th)(?![A-Za-z0-9_\-/])",
+    "measured": rf"{_FREE}(?:{_PLAIN}){_UNIT}(?: ?{_DAY}{_UNIT})?(?![A-Za-z0-9_\-/])",
     "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]{0,63}\d)(?=[0-9_\-]{0,63}[A-Za-z_])"
     r"[A-Za-z0-9]++(?:[\-_]++[A-Za-z0-9]++)*",
     "number": rf"{_FREE}{_NUMBER}",
@@ -285,28 +268,23 @@ _IDIOM = lazily(
     rf"(?:(?:{_TECHNICAL})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
     r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s"
     r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
-    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
+    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2}|PT?(?:\d+[DHMST])+)$"
 )
 """What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
-odds; functions (aes256_encrypt)."""
+odds, durations; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
 _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
 """Characters read before a digit; without a limit a text of dashes would take quadratic time."""
-_BEFORE = re.compile(rf"(?:{'|'.join(_PARTS_OF_DAY)}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[{_SIGNS}]|[+(])\Z")
-_WORDS_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|")])
+_BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,2}}[$€£¥₹₩₽₺₫฿₴₪]|[+(])\Z")
+_WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split()])
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
 
 
 def scan(text: str) -> Sequence[Value]:
-    """Returns the values of a folded text in order; single digits are among the numbers. Nobody may change them: the
-    readings of short texts are kept, as a session's answers and arguments are asked about with each of its traces."""
-    return _short(text) if len(text) <= _SHORT else _scan(text)
-
-
-def _scan(text: str) -> Sequence[Value]:
+    """Returns the values of a folded text in order; single digits are among the numbers."""
     found: list[Value] = []
     if "@" in text or "://" in text or "www." in text:
         for address in _ADDRESSES.finditer(text):
@@ -330,9 +308,8 @@ def _scan(text: str) -> Sequence[Value]:
     return sorted(found, key=lambda value: value.start)
 
 
-_SHORT = 1_000
-"""Most characters of a text whose reading is kept."""
-_short = lru_cache(maxsize=1024)(_scan)
+values_of = lru_cache(maxsize=256)(scan)
+"""``scan`` of an answer or argument, which is asked about with each later trace of a session: nobody may change it."""
 
 
 def _end_of_mark(text: str, done: int, at: int) -> int:
@@ -344,24 +321,20 @@ def _end_of_mark(text: str, done: int, at: int) -> int:
 
 
 def _match(text: str, done: int, at: int) -> re.Match[str] | None:
-    """Matches a value from a word or sign before its token, its token, or its first digit."""
+    """Matches a value from a word or sign before its token (a month, a currency, a part of the day), its token, or its
+    first digit."""
     start, least = at, max(done, at - _LONGEST_TOKEN)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
         start -= 1
-    for begin in dict.fromkeys((_prefixed(text, done, start), start, at)):
+    end = start - 1 if start > done and text[start - 1] in " -" else start
+    before = _BEFORE.search(text, max(done, end - _LONGEST_PREFIX), end)
+    if before is not None and before[1] and before[1].casefold() not in _WORDS_BEFORE:
+        before = None
+    for begin in dict.fromkeys((before.start() if before is not None else start, start, at)):
         match = _VALUE.match(text, begin)
         if match is not None and match.end() > at:
             return match
     return None
-
-
-def _prefixed(text: str, done: int, start: int) -> int:
-    """Returns where a month, a currency, a part of the day or a sign before this place begins, or the place."""
-    end = start - 1 if start > done and text[start - 1] in " -" else start
-    match = _BEFORE.search(text, max(done, end - _LONGEST_PREFIX), end)
-    if match is None or (match[1] and match[1].casefold() not in _WORDS_BEFORE):
-        return start
-    return match.start()
 
 
 def _read(kind: str, text: str, start: int) -> Value | None:
@@ -369,10 +342,8 @@ def _read(kind: str, text: str, start: int) -> Value | None:
         case "date":
             return Value("date", text, start, days) if (days := _dates(text)) else None
         case "time":
-            return Value("time", text, start, times) if (times := _times(text)) else None
-        case "duration":
-            return Value("duration", text, start, (_duration(text),), 1.0, "minute")
-        case "uuid" | "phone":
+            return Value("time", text, start, minutes) if (minutes := times(text)) else None
+        case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":
             is_long = len(text) >= _LONG and text.isupper() and text.isalnum()
@@ -380,24 +351,12 @@ def _read(kind: str, text: str, start: int) -> Value | None:
             return Value("identifier", text, start, (squeezed(text),)) if is_name or _CODE.match(text) else None
     first = _FIRST_DIGIT.search(text)
     numbers, step = readings(text[first.start() :]) if first is not None else ((), 1.0)
-    if kind == "skip" or not numbers:
+    if not numbers:
         return None
     if kind == "amount":
-        return Value("amount", text, start, numbers, step, currency(text))
-    if kind == "percentage":
-        return Value("percentage", text, start, numbers, step, "%")
-    if kind == "measured":
-        parts = _PARTS.match(text)
-        unit = text[parts.end(1) :].strip(" -°").casefold() if parts else ""
-        if unit in ("st", "nd", "rd", "th"):
-            return Value("number", text, start, numbers[:1], 1.0, ORDINAL)
-        return Value("number", text, start, numbers, step, unit.removesuffix("s") or unit)
-    if text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
+        sign = _CURRENCY.search(text)
+        unit = _CURRENCY_OF.get(sign[0].casefold(), sign[0].upper()) if sign is not None else ""
+        return Value("amount", text, start, numbers, step, unit)
+    if kind == "number" and text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
         return Value("identifier", text, start, (text, *numbers), step)
-    return Value("number", text, start, numbers, step)
-
-
-def currency(text: str) -> str:
-    """Returns the currency that an amount names: a code, ``$`` for any dollar, ``¥`` for yen and yuan."""
-    match = _CURRENCY.search(text)
-    return _CURRENCY_OF.get(match[0].casefold(), match[0].upper()) if match is not None else ""
+    return Value("number", text, start, numbers, step, _UNITS.get(kind, ""))
