@@ -48,14 +48,14 @@ def too_deep(value: Any) -> bool:
         return False
     level = [value]
     for _ in range(MAX_DEPTH):
-        inner: list[Any] = []  # loops, as a comprehension would set up a frame for every level
-        for container in level:
-            for item in container.values() if type(container) is dict else container:
-                if type(item) is not str and type(item) in _CONTAINERS:
-                    inner.append(item)  # noqa: PERF401
-        if not inner:
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) in _CONTAINERS
+        ]
+        if not level:
             return False
-        level = inner
     return True
 
 

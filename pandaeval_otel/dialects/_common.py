@@ -91,9 +91,8 @@ def usage_in(
     given, answered = _tokens(source, spent), _tokens(source, made)
     if given is None and answered is None:
         return None
-    return Usage(
-        given or 0, answered or 0, *[_tokens(source, keys) or 0 for keys in (cache_read, cache_write, thought)]
-    )
+    details = [(_tokens(source, keys) or 0) if keys else 0 for keys in (cache_read, cache_write, thought)]
+    return Usage(given or 0, answered or 0, *details)
 
 
 def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:

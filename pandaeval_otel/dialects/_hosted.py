@@ -21,7 +21,7 @@ CALLS = frozenset(
 """Types of parts that are such calls. OpenAI's hold the result as well."""
 _RESULTS = frozenset({"server_tool_call_response", "server_tool_result", "tool_search_output"})
 _RESULT_SUFFIX = "_tool_result"  # Anthropic: web_search_tool_result, mcp_tool_result …
-_MARKS = ("builtin", "providerExecuted", "provider_executed")
+_MARKS = frozenset({"builtin", "providerExecuted", "provider_executed"})
 """Members that say of an ordinary call or result that the provider ran it (Pydantic AI, Vercel AI SDK)."""
 _IDS = re.compile(r"(?:srvtoolu|mcptoolu)_|(?:ws|fs|ci|mcp|ig)_[0-9a-f]{8}")
 """Ids that Anthropic and OpenAI give to such calls, and to no others."""
@@ -50,7 +50,7 @@ def is_hosted(part: dict[str, Any], name: str, call_id: str) -> bool:
     """Returns whether an ordinary ``part`` with a call, or with the result of one, tells of such a call."""
     if name in CALLS or (call_id and _IDS.match(call_id) is not None):
         return True
-    return any(part.get(mark) is True for mark in _MARKS)
+    return not _MARKS.isdisjoint(part) and any(part.get(mark) is True for mark in _MARKS)
 
 
 def read_call(call: dict[str, Any], kind: str) -> tuple[str, Any, Any]:

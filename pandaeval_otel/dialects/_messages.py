@@ -315,13 +315,16 @@ def _messages(value: Any, role: str, nesting: int) -> list[Message]:
         found: list[Message] = []
         loose: list[Part] = []
         for item in value:
-            if type(item) is dict and _is_block(item):
+            todays = type(item) is dict and "role" in item and type(item.get("parts")) is list
+            if not todays and type(item) is dict and _is_block(item):
                 loose += parts_in(item)
                 continue
             if loose:
                 found.append(_of_parts(loose, role))
                 loose = []
-            if nesting < _MAX_NESTING or (type(item) is dict and type(item.get("parts")) is list and "role" in item):
+            if todays:
+                found.append(otel_message(item, role))
+            elif nesting < _MAX_NESTING:
                 found += _messages(item, role, nesting + 1)
         return [*found, _of_parts(loose, role)] if loose else found
     if type(value) is dict:

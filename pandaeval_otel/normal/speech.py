@@ -89,7 +89,7 @@ def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
     found: list[Message] = []
     for message in output:
         parts = message.parts
-        if any(type(part) is ToolRequest for part in parts[:-1]):
+        if len(parts) > 1 and any(type(part) is ToolRequest for part in parts[:-1]):
             if message.finish_reason.lower() in _ENDED and type(parts[-1]) is Text and parts[-1].text.strip():
                 parts = tuple([replace(p, hosted=True) if type(p) is ToolRequest else p for p in parts])
             if any(type(part) is ToolRequest and part.hosted for part in parts):

@@ -42,9 +42,6 @@ _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
 """Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
-_RECURS = 1 << 10
-"""Bytes from which on a text is decoded once while it recurs, as instructions and tools do on every span; readers then
-know it by its identity."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 
@@ -220,7 +217,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
             decoded[key] = _short(data, room) if found is None else found
         elif data[0] == _STRING and data[1] >= 0x80 > data[2] and len(data) == (data[1] & 0x7F | data[2] << 7) + 3:
             # One string, as nearly all values are: its length in two bytes (a varint), then itself.
-            decoded[key] = data[3:].decode() if len(data) < _RECURS else _text(data)
+            decoded[key] = data[3:].decode()
         else:
             decoded[key] = _long(data, room)
     return decoded

@@ -38,7 +38,7 @@ class TimeLimit:
         """What the last limited call took too long over; ``""`` if it did not."""
         self.on_step: Callable[[str], None] | None = None
         """Is told of each step."""
-        self._step, self._thread = "", 0
+        self._step, self._thread, self._listens = "", 0, False
 
     @property
     def is_over(self) -> bool:
@@ -54,6 +54,7 @@ class TimeLimit:
         """Hears the timer from now on, for calls on all threads. On the main thread."""
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._end)
+            self._listens = True
 
     def run(self, seconds: float, work: Callable[..., T], *arguments: Any) -> T:
         """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
@@ -62,7 +63,7 @@ class TimeLimit:
         if not hasattr(signal, "setitimer"):
             return work(*arguments)
         handler = None
-        if signal.getsignal(signal.SIGALRM) != self._end:
+        if not self._listens:
             if threading.current_thread() is not threading.main_thread():
                 return work(*arguments)
             handler = signal.signal(signal.SIGALRM, self._end)

@@ -21,7 +21,8 @@ def _spin() -> None:
 
 
 @pytest.fixture
-def _own_handler() -> Iterator[None]:
+def _own_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(LIMIT, "_listens", False)
     before = signal.getsignal(signal.SIGALRM)
     yield
     signal.signal(signal.SIGALRM, before)
