@@ -32,7 +32,6 @@ def calibrate(
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
     format_: given.Format = "table",
-    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, file_option("Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
@@ -52,7 +51,7 @@ def calibrate(
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found, write)
-    if json_ or format_ == "json":
+    if format_ == "json":
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:

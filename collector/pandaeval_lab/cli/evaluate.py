@@ -42,7 +42,7 @@ from pandaeval_lab.cli._names import check_asked, config_with_trials
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
-from pandaeval_lab.cli._where import Chooser, parse_where
+from pandaeval_lab.cli._where import Chooser, attribute_keys, parse_where
 from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.cli.report import default_file, write_report
 from pandaeval_lab.passk.gate import GateVerdict
@@ -157,7 +157,7 @@ class Evaluation:
         """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html besides."""
         self._options, self._folder = options, folder
         where = parse_where(options.where or ())
-        self._config = config_of(options)
+        self._config = config_of(options, attribute_keys(where))
         baseline, gates = options.baseline, self._config.gates
         self._against = None if baseline is None else Against(baseline, gates)
         self._suite = suite or suite_of(options.cases, self._config, options.cases_report)
@@ -340,10 +340,12 @@ class Evaluation:
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
 
-def config_of(options: EvaluateOptions) -> Config:
-    """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
-    used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
+def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Config:
+    """Returns the configuration with the command's options, and ``attributes`` to choose traces by. Raises
+    ``UserError`` for an option or file that cannot be used, and for a judge that could never be asked. Prints a notice
+    if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
+    given["store.listed_attributes"] = attributes or None
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
         given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}

@@ -17,6 +17,7 @@ from pandaeval_collector.base.score import Why
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.counting import CountingCaller
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, unchecked
@@ -25,7 +26,6 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
 from pandaeval_lab.drill.tally import NoticedShare
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Trace
 
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
 _FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
@@ -95,7 +95,7 @@ class JudgedDrill:
         return sheet
 
     def _score(
-        self, files: TraceFiles, where: Callable[[Trace], bool] | None, caller: Caller | None = None
+        self, files: TraceFiles, where: Callable[[Run], bool] | None, caller: Caller | None = None
     ) -> Iterator[Result]:
         config = unchecked(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ, caller=caller) as judge:
