@@ -15,6 +15,7 @@ from deploy.grafana.words import (
     FAILED,
     FAILING,
     JUDGED,
+    KEPT,
     NAME,
     OUTCOME,
     PASSED,
@@ -27,6 +28,7 @@ from deploy.grafana.words import (
     chosen,
     handled,
     in_range,
+    kept,
     mean,
     per_bar,
     quantile,
@@ -47,7 +49,7 @@ def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-agents",
         "PandaEval / Agents",
-        "How good is what the agents do, and is it measured at all?",
+        f"How good is what the agents do, and is it measured at all? {KEPT}",
         [*units(), metric, *sources()],
         [
             ("Did the agents do their job?", (_verdicts(), _verdicts_over_time(), _handled())),
@@ -65,8 +67,8 @@ def build() -> dashboard.Dashboard:
 def _verdicts() -> Panel:
     return number(
         "Handled correctly",
-        "Share of the sessions (without any: of the runs) that a judge found to be handled correctly (correctness), in "
-        "the time that is shown; without a verdict in it, since the store began. Only what was judged counts.",
+        "Share of the sessions (without any: of the runs) that a judge found to be handled correctly (correctness). "
+        "Only what was judged counts.",
         handled(""),
         "percentunit",
         steps=((0, BAD), (0.8, WARN), (0.95, GOOD)),
@@ -94,15 +96,15 @@ def _verdicts_over_time() -> Panel:
 
 
 def _handled() -> Panel:
-    judged = in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', DECIDED), f"{SERVICE}, {AGENT}")
+    by = f"{SERVICE}, {AGENT}"
+    judged = in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', DECIDED), by)
     panel = listing(
         "Handled correctly, per agent",
-        "verdicts: how many there are in the time that is shown. An agent without any is not judged, whatever else was "
-        "found or not found.",
+        "verdicts: how many there are. An agent without any is not judged, whatever else was found or not found.",
         {SERVICE: "service", AGENT: "agent"},
         {
-            "verdicts": f"round({judged} or 0 * {in_range(EVALUATIONS + chosen(), f'{SERVICE}, {AGENT}')})",
-            "handled correctly": handled(f"{SERVICE}, {AGENT}"),
+            "verdicts": kept(f"round({judged} or 0 * {in_range(EVALUATIONS + chosen(), by)})", judged, by),
+            "handled correctly": handled(by),
         },
         width=10,
     )
@@ -114,7 +116,7 @@ def _handled() -> Panel:
 def _measured() -> Panel:
     """It tells an agent that does well from one of which nothing is known."""
     columns = {
-        "results": f"round({_ALL})",
+        "results": kept(f"round({_ALL})", _ALL, SERVICE),
         "scored": _count(SCORED),
         "content": _not_captured(),
         "sessions": _count('pandaeval_level="session"'),
@@ -144,11 +146,11 @@ def _not_captured() -> str:
         in_range(EVALUATIONS + chosen('gen_ai_evaluation_name="response"', *more), SERVICE)
         for more in (('pandaeval_passed!="false"',), ('pandaeval_why="no_content"',))
     )
-    return f"{share(unknown, ended)} or 0 * {_ALL}"
+    return kept(f"{share(unknown, ended)} or 0 * {_ALL}", _ALL, SERVICE)
 
 
 def _count(label: str) -> str:
-    return f"round({in_range(EVALUATIONS + chosen(label), SERVICE)} or 0 * {_ALL})"
+    return kept(f"round({in_range(EVALUATIONS + chosen(label), SERVICE)} or 0 * {_ALL})", _ALL, SERVICE)
 
 
 def _outcomes() -> Panel:
@@ -174,12 +176,13 @@ def _numbers() -> list[Panel]:
     agents = f"count({in_range(EVALUATIONS + chosen(), AGENT)})"
     bad = ((0, GOOD), (0.1, WARN), (0.3, BAD))
     return [
-        number("Passed", "Share of results at or above their threshold.", f"{passed} / {decided}", "percentunit",
-               steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
+        number("Passed", "Share of results at or above their threshold.", kept(f"{passed} / {decided}", decided),
+               "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
         number("Failed results", "Results below their threshold.", f"round({failing} or 0 * {everything})"),
         number("Unscored", "Share of results that should have been scored and were not.",
-               f"({unscored} or 0 * {everything}) / {everything}", "percentunit", steps=bad),
-        number("Scores of at most 0.5", "Share of all scores.", f"{low} / {scores}", "percentunit", steps=bad),
+               kept(f"({unscored} or 0 * {everything}) / {everything}", everything), "percentunit", steps=bad),
+        number("Scores of at most 0.5", "Share of all scores.", kept(f"{low} / {scores}", scores), "percentunit",
+               steps=bad),
         number("Agents", "Agents with results.", agents),
         number("Sessions scored", "Sessions that have closed with a reliability.", f"round({sessions})"),
     ]  # fmt: skip
@@ -219,9 +222,9 @@ def _worst() -> Panel:
     total, count = (in_range(f"{SCORE}_{part}{_METRIC}", f"{SERVICE}, {AGENT}, {NAME}") for part in ("sum", "count"))
     panel = listing(
         "Worst agents",
-        "The lowest mean scores in the time that is shown. Only results that were scored count.",
+        "The lowest mean scores. Only results that were scored count.",
         {SERVICE: "service", AGENT: "agent", NAME: "metric"},
-        {"mean score": f"bottomk(15, {total} / ({count} > 0))"},
+        {"mean score": kept(f"bottomk(15, {total} / ({count} > 0))", in_range(f"{SCORE}_count{_METRIC}", ""))},
     )
     coloured(panel, "mean score", [(0, BAD), (0.5, WARN), (0.8, GOOD)])
     return linked(panel, "agent", "Sessions of this agent", f"{_SESSIONS}&${{__url_time_range}}")
@@ -250,24 +253,25 @@ def _failures() -> Panel:
 
 
 def _gravest() -> Panel:
+    by_cause, all_ = (in_range(_FAILURES, by) for by in (f"{_SEVERITY}, {_LABEL}, {AGENT}", ""))
     return listing(
         "Most frequent",
-        "Failures in the time that is shown, by agent.",
+        "Failures, by agent.",
         {_SEVERITY: "severity", _LABEL: "what went wrong", AGENT: "agent"},
-        {"failures": f"topk(15, round({in_range(_FAILURES, f'{_SEVERITY}, {_LABEL}, {AGENT}')}) > 0)"},
+        {"failures": kept(f"topk(15, round({by_cause}) > 0)", all_)},
         width=10,
     )
 
 
 def _unscored() -> Panel:
-    by = f"{SERVICE}, {WHY}, {NAME}"
+    unscored = in_range(EVALUATIONS + chosen(UNSCORED), f"{SERVICE}, {WHY}, {NAME}")
     return listing(
         "Unscored, by reason",
         "no_content: not captured. not_sampled: not in the judge's sample. over_budget: the day's money is used up. "
         "judge_failed, timeout, invalid_verdict: the judge failed. incomplete_trace: spans are missing. "
         "insufficient_evidence: too few of the expected signals.",
         {SERVICE: "service", WHY: "why", NAME: "metric"},
-        {"results": f"round({in_range(EVALUATIONS + chosen(UNSCORED), by)})"},
+        {"results": kept(f"round({unscored})", in_range(EVALUATIONS + chosen(), ""))},
         width=12,
     )
 

@@ -10,6 +10,7 @@ from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat,
 from deploy.grafana.words import (
     AGENT,
     EVALUATIONS,
+    KEPT,
     NAME,
     OUTCOME,
     SCORE,
@@ -19,6 +20,7 @@ from deploy.grafana.words import (
     buckets,
     chosen,
     in_range,
+    kept,
     mean,
     per_bar,
     quantile,
@@ -36,7 +38,7 @@ def build() -> dashboard.Dashboard:
     return frame(
         "pandaeval-session",
         "PandaEval / Sessions",
-        "Reliability and consistency of whole conversations, and the risk that their traces bring in.",
+        f"Reliability and consistency of whole conversations, and the risk that their traces bring in. {KEPT}",
         [*units("session"), *sources()],
         [
             ("Sessions", _numbers()),
@@ -54,7 +56,8 @@ def _numbers() -> list[Panel]:
     steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
     return [
         number("Sessions scored", "Closed sessions with a reliability.", f"round({count})", width=8),
-        number("Mean reliability", "1: no trace was risky.", f"{total} / ({count} > 0)", width=8, steps=steps),
+        number("Mean reliability", "1: no trace was risky.", kept(f"{total} / ({count} > 0)", count), width=8,
+               steps=steps),
         number("Unreliable", "Share of sessions at or below 0.5.", below_half(_RELIABILITY, ""), "percentunit",
                width=8, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
     ]  # fmt: skip
@@ -93,7 +96,7 @@ def _steadiness() -> tuple[Panel, Panel]:
         "Consistency by agent",
         "Mean of closed sessions; it needs judged confidence.",
         {SERVICE: "service", AGENT: "agent"},
-        {"consistency": f"{steady} / ({sessions} > 0)"},
+        {"consistency": kept(f"{steady} / ({sessions} > 0)", sessions, f"{SERVICE}, {AGENT}")},
     )
     coloured(agents, "consistency", [(0, BAD), (0.5, WARN), (0.7, GOOD)])
     return heat("Distribution of agent_consistency", _CLICK, buckets(SCORE, _CONSISTENCY)), agents
@@ -115,7 +118,7 @@ def _risk() -> Panel:
     return graph(
         "Share of traces with a risk of 0.5 or more, by signal",
         "These are the traces that pull a session down.",
-        {"{{gen_ai_evaluation_name}}": f"{rate} / ({whole} > 0)"},
+        {"{{gen_ai_evaluation_name}}": kept(f"{rate} / ({whole} > 0)", in_range(f"{SCORE}_count{_SIGNALS}", ""))},
         "percentunit",
         top=1,
     )
@@ -123,13 +126,12 @@ def _risk() -> Panel:
 
 def _agents() -> Panel:
     by = f"{SERVICE}, {AGENT}"
-    mean_of = f"{in_range(f'{SCORE}_sum{_RELIABILITY}', by)} / ({in_range(f'{SCORE}_count{_RELIABILITY}', by)} > 0)"
-    sessions = f"round({in_range(f'{SCORE}_count{_RELIABILITY}', by)})"
+    total, count = (in_range(f"{SCORE}_{part}{_RELIABILITY}", by) for part in ("sum", "count"))
     panel = listing(
         "Agents by session",
         "Mean reliability of closed sessions.",
         {SERVICE: "service", AGENT: "agent"},
-        {"sessions": sessions, "reliability": mean_of},
+        {"sessions": kept(f"round({count})", count, by), "reliability": kept(f"{total} / ({count} > 0)", count, by)},
         width=24,
     )
     return coloured(panel, "reliability", [(0, BAD), (0.5, WARN), (0.7, GOOD)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 SCORE = "pandaeval_evaluation_score"
 EVALUATIONS = "pandaeval_evaluations_total"
 NAME, AGENT, SERVICE = "gen_ai_evaluation_name", "gen_ai_agent_name", "pandaeval_service"
@@ -18,6 +20,12 @@ DECIDED = 'pandaeval_passed=~"true|false"'
 RIGHT = 'pandaeval_passed="true"'
 FAILING = 'pandaeval_passed="false"'
 AT_MOST_HALF = 'le="0.5"'
+_COUNTED = re.compile(r"(?:increase|rate)\((.*?)\[\$__(?:range|rate_interval)\]\)")
+KEPT = (
+    "Shares, means and tables are of the time that is shown; where nothing came in it, as after a restart, they are "
+    "since the store began."
+)
+"""What :func:`kept` does, for people."""
 FAILED = "judge_failed|invalid_verdict|timeout|metric_error"
 
 
@@ -36,10 +44,13 @@ def in_range(counter: str, by: str) -> str:
     return f"sum by ({by}) (increase({counter}[$__range]))" if by else f"sum(increase({counter}[$__range]))"
 
 
-def since_start(counter: str, by: str) -> str:
-    """How much was counted since the store began, by the last sample in the time that is shown."""
-    held = f"last_over_time({counter}[$__range])"
-    return f"sum by ({by}) ({held})" if by else f"sum({held})"
+def kept(asked: str, counted: str, by: str = "") -> str:
+    """``asked``, or where nothing was ``counted`` in the time that is shown, as after a restart, the same since the
+    store began, by the last samples in that time. ``counted``: by the labels ``by``, each of which decides for
+    itself."""
+    since = _COUNTED.sub(r"last_over_time(\1[$__range])", asked)
+    came = f"on ({by}) ({counted} > 0)"
+    return f"({asked}) and {came} or ({since}) unless {came}"
 
 
 def verdicts(level: str, *more: str) -> str:
@@ -48,14 +59,13 @@ def verdicts(level: str, *more: str) -> str:
 
 
 def handled(by: str) -> str:
-    """The share of sessions, or where none is judged of runs, that were handled correctly: in the time that is shown,
-    or where that holds no verdict, as after a restart, since the store began."""
+    """The share of sessions, or where none is judged of runs, that were handled correctly."""
     shares = (
-        share(counted(verdicts(level, RIGHT), by), counted(verdicts(level, DECIDED), by))
-        for counted in (in_range, since_start)
+        share(in_range(verdicts(level, RIGHT), by), in_range(verdicts(level, DECIDED), by))
         for level in ("session", "trace")
     )
-    return " or ".join(shares)
+    judged = EVALUATIONS + chosen('gen_ai_evaluation_name="correctness"', DECIDED)
+    return kept(" or ".join(shares), in_range(judged, by), by)
 
 
 def per_second(counter: str, by: str) -> str:
@@ -65,13 +75,13 @@ def per_second(counter: str, by: str) -> str:
 def mean(histogram: str, labels: str, by: str) -> str:
     """The mean of what a histogram saw. It shows no exemplars: pair it with :func:`quantile`."""
     total, count = (f"sum by ({by}) (rate({histogram}_{part}{labels}[$__rate_interval]))" for part in ("sum", "count"))
-    return f"{total} / ({count} > 0)"
+    return kept(f"{total} / ({count} > 0)", in_range(f"{histogram}_count{labels}", ""))
 
 
-def quantile(q: float, histogram: str, labels: str, by: str = "") -> str:
+def quantile(q: float, histogram: str, labels: str, by: str) -> str:
     """A quantile from the buckets, which carry the exemplars."""
-    inside = ", ".join(filter(None, (by, "le")))
-    return f"histogram_quantile({q}, sum by ({inside}) (rate({histogram}_bucket{labels}[$__rate_interval])))"
+    growth = f"sum by ({by}, le) (rate({histogram}_bucket{labels}[$__rate_interval]))"
+    return kept(f"histogram_quantile({q}, {growth})", in_range(f"{histogram}_count{labels}", ""))
 
 
 def buckets(histogram: str, labels: str) -> str:
@@ -88,4 +98,4 @@ def below_half(labels: str, by: str) -> str:
     """The share of scores of at most 0.5 in the time that is shown."""
     low = in_range(f"{SCORE}_bucket{labels[:-1]}, {AT_MOST_HALF}}}", by)
     whole = in_range(f"{SCORE}_count{labels}", by)
-    return f"{low} / ({whole} > 0)"
+    return kept(f"{low} / ({whole} > 0)", whole, by)

@@ -6,6 +6,7 @@ That each query finds something in a real Prometheus is shown by ``pytest -m e2e
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import time
@@ -154,20 +155,27 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
             collector.until(lambda: len(collector.results()) > 30 and collector.at_rest(), "at rest")
             sessions = 'pandaeval_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}'
             until(lambda: prometheus.value(filled(f"sum(increase({sessions}[$__range]))")) > 0, "scraped")
-            shown = {
-                f"{file.stem}: {panel['title']}"
-                for file in FILES
-                if file.stem in ("agents", "session")
-                for panel in json.loads(file.read_text())["panels"]
-            }
-            empty = [
-                asked.where
-                for asked in queries()
-                if asked.where.rpartition(" ")[0] in shown and not prometheus.query(filled(asked.expression))
-            ]
+            empty = _empty(prometheus)
+        with Prometheus(tmp_path / "afterwards", f"127.0.0.1:{collector.health_port}") as prometheus:
+            twice = "min(count_over_time(pandaeval_evaluations_total[1m])) > 1"
+            until(lambda: prometheus.query(twice), "scraped twice while nothing came")
+            assert _empty(prometheus) == empty
     judged = {f"agents: {where}" for where in ("Handled correctly A", "Verdicts A", "Handled correctly, per agent B")}
     # The number says "not judged", and so does the table; sessions may revise none of their traces.
     assert {*empty} - judged <= {"agents: Results that replaced an earlier one A"}
+
+
+def _empty(prometheus: Prometheus) -> list[str]:
+    """The queries of the open panels of agents and sessions that find no number."""
+    shown = {
+        f"{file.stem}: {panel['title']}"
+        for file in FILES
+        if file.stem in ("agents", "session")
+        for panel in json.loads(file.read_text())["panels"]
+    }
+    asked = [each for each in queries() if each.where.rpartition(" ")[0] in shown]
+    found = {each.where: prometheus.query(filled(each.expression)) for each in asked}
+    return [name for name, series in found.items() if all(math.isnan(float(each["value"][1])) for each in series)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))

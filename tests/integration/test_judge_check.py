@@ -55,7 +55,7 @@ def test_a_judge_that_likes_everything_is_not_fit() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("opinion", [check_judges.constant, check_judges.obedient, check_judges.noisy])
 def test_a_bad_judge_fails(opinion: Opinion) -> None:
-    done, _ = _check(check_judges.serving(opinion), *_FEW, "--json")
+    done, _ = _check(check_judges.serving(opinion), *_FEW, "--format", "json")
     assert done.exit_code == 1, done.output
     told = json.loads(done.stdout)
     assert told["complete"]

@@ -79,6 +79,17 @@ def test_what_is_left_out_is_said(collector: CollectorProcess, tmp_path: Path) -
     index = _made(part).index
     assert {trace["id"] for trace in index["traces"]} == broken
     assert index["about"]["left_out"] == len(traces) - len(broken)
+    label = next(each["label"] for trace in traces for each in trace["results"] if each.get("success") is False)
+    assert _report(collector.data, "--where", f"label={label}", "--output", part).exit_code == 0
+    assert {trace["id"] for trace in _made(part).index["traces"]} == {
+        trace["id"] for trace in traces if label in [each.get("label") for each in trace["results"]]
+    }
+    with collector.database() as store:
+        [pair] = store.execute("SELECT pair FROM attribute_pairs LIMIT 1").fetchone()
+    kept = collector.http, f"attribute={pair}"
+    by_address = CliRunner().invoke(app, ["report", "--url", kept[0], "--where", kept[1], "--output", str(part)])
+    assert by_address.exit_code == 0, by_address.output
+    assert 0 < len(_made(part).index["traces"]) <= len(traces)
     nobody = _report(collector.data, "--where", "agent=nobody", "--output", tmp_path / "none.html")
     assert nobody.exit_code == 2
     assert f"none of the {len(traces)} agent traces" in nobody.stderr

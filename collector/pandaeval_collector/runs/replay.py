@@ -18,11 +18,11 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import Understood, unasked
+from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_otel.assembly import DueTrace
-from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.model import Trigger
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -58,7 +58,7 @@ def replay(
     evaluator: Evaluator,
     judge: ReplayJudge | None = None,
     *,
-    where: Callable[[Trace], bool] | None = None,
+    where: Callable[[Run], bool] | None = None,
     on_decided: Callable[[Conclusion], None] = lambda decision: None,
     ahead: Callable[[Batches], Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]] | None = None,
 ) -> Iterator[Result]:
@@ -125,12 +125,12 @@ def _chosen(
     line: Line,
     due: Sequence[DueTrace],
     understood: Sequence[Understood],
-    where: Callable[[Trace], bool],
+    where: Callable[[Run], bool],
     left_out: set[str],
 ) -> Conclusion:
     """Files a batch of traces, those that ``where`` does not want without results or jobs, and adds their ids to
     ``left_out``."""
-    others = {one.run.unit.trace_id for one in understood if one.run and one.run.trace and not where(one.run.trace)}
+    others = {one.run.unit.trace_id for one in understood if one.run and not where(one.run)}
     left_out |= others
     kept = [unasked(one) if one.run and one.run.unit.trace_id in others else one for one in understood]
     decision = line.file(due, kept)

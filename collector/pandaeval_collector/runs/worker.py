@@ -38,7 +38,7 @@ from pandaeval_collector.store import Chunk, Store, StoreReader, numbers
 from pandaeval_collector.store.jobs import Verdicts
 from pandaeval_collector.store.runs import RunResult
 from pandaeval_otel.assembly import DueTrace
-from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.model import Trigger
 
 _log = logging.getLogger(__name__)
 
@@ -100,10 +100,6 @@ class StoredTraces:
             return ()
         short = {each.session for each in self._placed if each.no in self.gone}
         return {each.session for each in self._placed if each.session} - short
-
-    def is_wanted(self, trace: Trace) -> bool:
-        """Returns whether the results of a trace are kept: others only give context."""
-        return trace.trace_id in self.about
 
     def _place(self, items: Sequence[tuple[int, int]]) -> list[Placed]:
         """Returns the wanted traces and those that have to be read along, ordered by start; notes the former."""
@@ -215,7 +211,7 @@ class Scoring:
         def decided(decision: Conclusion) -> None:
             failed.update((trace_id.hex(), kind) for trace_id, kind in decision.failed.items())
 
-        where = None if setup.sessions else source.is_wanted
+        where = None if setup.sessions else lambda run: run.unit.trace_id in source.about  # others only give context
         asked = setup.judge and ReplayJudge(
             source.store, self._evaluator, replace(capped(setup.judge), votes=1), caller=self._caller
         )

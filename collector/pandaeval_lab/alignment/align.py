@@ -22,6 +22,7 @@ from pandaeval_collector.jobs.same_cause import fenced
 from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline, Reason, Rubric, Verdict
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
@@ -29,7 +30,6 @@ from pandaeval_collector.runs.settings import judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.replay.files import BadLine, Request
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Trace
 
 LEAST = 40
 """Labelled runs below which nothing is tried: of half of them no gain could be proven."""
@@ -268,7 +268,7 @@ class FileJudging:
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
-    def score(self, text: str, files: TraceFiles, where: Callable[[Trace], bool] | None) -> Iterator[Result]:
+    def score(self, text: str, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
         """Yields the results of ``files``, by a judge that heeds the guideline ``text`` too."""
         config = judge(self.config)
         assert config is not None
@@ -294,9 +294,9 @@ class FileJudging:
         return self._evaluators[text]
 
     def _results(self, text: str, units: set[str]) -> dict[str, Result]:
-        def where(trace: Trace) -> bool:
-            of_turn = any(unit.startswith(f"{trace.trace_id}:") for unit in units)
-            return of_turn or trace.trace_id in units or (trace.session_id or "") in units
+        def where(run: Run) -> bool:
+            of_turn = any(unit.startswith(f"{run.unit.trace_id}:") for unit in units)
+            return of_turn or run.unit.trace_id in units or (run.unit.session_id or "") in units
 
         found: dict[str, Result] = {}
         with TraceFiles(close_rules(self.config)) as files:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import closest
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_otel.model import Trace
 
-_NAMES = ("agent", "service", "environment", "user", "session", "status")
+NAMED = ("agent", "service", "environment", "user", "session", "status")
+"""Of what a trace has one name each."""
+_NAMES = (*NAMED, "label", "attribute")
 _KEYS = (*_NAMES, "time")
 HELP = (
-    f"Only traces like these are scored, judged and shown: {', '.join(f'{name}=NAME' for name in _NAMES[:-1])}, "
+    f"Only traces like these are scored, judged and shown: {', '.join(f'{name}=NAME' for name in NAMED[:-1])}, "
+    "label=LABEL of a result of the trace (in evaluate of what code finds), attribute=KEY=VALUE of a span or its "
+    "resource (in report one that is listed), "
     "status=error|ok, time=FROM..TO. Different keys must all hold; of a key that is given twice, one must. time is "
     "that of the start, RFC 3339 or a day, UTC unless it says otherwise; either end may be left out."
 )
@@ -33,19 +38,27 @@ class Where:
     wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
 
-    def __call__(self, trace: Trace) -> bool:
-        """Returns whether the trace fits, with the outermost agent as its agent."""
-        return self.fits(names_of(trace), trace.start_ns)
+    def __call__(self, run: Run) -> bool:
+        """Returns whether the run fits; one whose spans are not at hand does."""
+        return run.trace is None or self.fits(names_in(run, run.trace), run.trace.start_ns)
 
-    def fits(self, names: Mapping[str, str | None], start_ns: int) -> bool:
+    def fits(self, names: Mapping[str, Collection[str | None]], start_ns: int) -> bool:
         """Returns whether a trace with these names by key fits."""
-        named = all(names.get(key) in values for key, values in self.wanted.items())
+        named = all(not values.isdisjoint(names[key]) for key, values in self.wanted.items())
         return named and (not self.times or any(first <= start_ns < end for first, end in self.times))
 
 
-def names_of(trace: Trace) -> dict[str, str | None]:
-    """Returns what a trace is chosen by, by key."""
-    return {key: getattr(trace, {"user": "user_id", "session": "session_id"}.get(key, key)) for key in _NAMES}
+def names_in(run: Run, trace: Trace) -> dict[str, Collection[str | None]]:
+    """Returns what a run is chosen by, by key. ``trace``: that of the run."""
+    of_trace = {"user": "user_id", "session": "session_id"}
+    names = {key: (getattr(trace, of_trace.get(key, key)),) for key in NAMED}
+    pairs = () if run.listed is None else run.listed.attributes
+    return {**names, "label": [each.label for each in run.results], "attribute": pairs}
+
+
+def attribute_keys(where: Where | None) -> list[str]:
+    """Returns the keys of the attributes that the condition is about."""
+    return sorted({pair.partition("=")[0] for pair in where.wanted.get("attribute", ())} if where else ())
 
 
 def parse_where(written: Iterable[str]) -> Where | None:
@@ -68,15 +81,15 @@ class Chooser:
     def __init__(self, where: Where) -> None:
         self.where = where
         self.chosen = self.left_out = 0
-        self._known: dict[str, set[str]] = {key: set() for key in _NAMES[:-1]}
+        self._known: dict[str, set[str]] = {key: set() for key in _NAMES if key != "status"}
 
-    def __call__(self, trace: Trace) -> bool:
-        """Returns whether the trace fits the condition, and counts it."""
-        names = names_of(trace)
+    def __call__(self, run: Run) -> bool:
+        """Returns whether the run fits the condition, and counts it."""
+        names = {} if run.trace is None else names_in(run, run.trace)
         for key, known in self._known.items():
-            if (name := names[key]) and len(known) < _MOST_NAMES:
-                known.add(name)
-        fits = self.where.fits(names, trace.start_ns)
+            if len(known) < _MOST_NAMES:
+                known.update(filter(None, names.get(key, ())))
+        fits = self.where(run)
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 
@@ -112,6 +125,8 @@ def _condition(text: str) -> tuple[str, str]:
         raise _wrong(text, f"there is no key {key!r}; {cure}")
     if not value:
         raise _wrong(text, "a value is missing")
+    if key == "attribute" and "=" not in value:
+        raise _wrong(text, "write attribute=KEY=VALUE, as in attribute=service.version=1.4")
     if key == "status" and value not in ("error", "ok"):
         raise _wrong(f"status={value}", "write error or ok")
     return key, value

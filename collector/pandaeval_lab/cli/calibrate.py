@@ -32,7 +32,6 @@ def calibrate(
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
     format_: given.Format = "table",
-    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     config: Annotated[Path | None, config_option("Configuration file, for metrics of your own.")] = None,
 ) -> None:
     """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
@@ -49,7 +48,7 @@ def calibrate(
     found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
-    if json_ or format_ == "json":
+    if format_ == "json":
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:

@@ -26,7 +26,6 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.version import release
 from pandaeval_collector.cli._config import (
-    StoreFolder,
     given,
     judge_notes,
     opened_folder,
@@ -42,6 +41,7 @@ from pandaeval_collector.config import Config, Resolved, check_machine
 from pandaeval_collector.store import StoreVersionError
 from pandaeval_collector.store.checking import CURES, damages
 from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_lab.cli._stored import stored
 
 Told = Callable[[int, int], None]
 _ADDRESSES = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
@@ -53,16 +53,13 @@ _BACK_S = 60.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 
+@stored
 def doctor(
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
     ] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Check each row of a large store too, as `pandaeval store verify` does.")
-    ] = False,
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Check configuration, versions, clocks, the store, a running collector, sinks and the judge. Exit code 1 if
     something is wrong.
@@ -78,8 +75,8 @@ def doctor(
         ]
     else:
         with progress(console(stderr=True), "checking the store") as told:
-            found = list(examine(resolved, os.environ, deep, told))
-    if as_json or format_ == "json":
+            found = list(examine(resolved, os.environ, told))
+    if format_ == "json":
         write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
     else:
         for each in found:
@@ -115,8 +112,8 @@ def _wrong(area: str, what: str, cure: str) -> Diagnosis:
     return Diagnosis(area, "wrong", what, cure)
 
 
-def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: Told) -> Iterator[Diagnosis]:
-    """Yields all findings, area by area. ``deep``: read each row of the store, whatever its size."""
+def examine(resolved: Resolved, environ: Mapping[str, str], told: Told) -> Iterator[Diagnosis]:
+    """Yields all findings, area by area."""
     config = resolved.config
     yield from _versions()
     refused = [*check_machine(config, environ), *start_problems(config)]
@@ -128,7 +125,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
         yield _ok("configuration", "a collector would start with it")
     folder = Path(config.store.path)
     yield from _collector(config)
-    yield from _store(folder, config.store.max_bytes, deep, told)
+    yield from _store(folder, config.store.max_bytes, told)
     yield from _places(config)
 
 
@@ -196,7 +193,7 @@ def _collector(config: Config) -> Iterator[Diagnosis]:
 # -- the store ---------------------------------------------------------------------------------------------------
 
 
-def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+def _store(folder: Path, budget: int, told: Told) -> Iterator[Diagnosis]:
     file = folder / FILE_NAME
     yield from _beside(folder)
     if not file.is_file():
@@ -213,24 +210,22 @@ def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagno
         yield _wrong("store", f"the disk has {free >> 20} MiB left", "make room: senders are refused when it is full")
     try:
         with opened_folder(folder, read_only=True) as connection:
-            yield from _inside(connection, size, deep, told)
+            yield from _inside(connection, size, told)
     except StoreVersionError as error:
         yield _wrong("store", str(error), "docs/operations.md#upgrade-and-downgrade")
     except sqlite3.DatabaseError as error:
         yield _wrong("store", f"it cannot be read: {error}", "the next start puts it aside and begins a new one")
 
 
-def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+def _inside(connection: sqlite3.Connection, size: int, told: Told) -> Iterator[Diagnosis]:
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
         yield _note(
             "judge", f"{dead} jobs were given up", "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`"
         )
-    if size > _DEEP_BYTES and not deep:
-        yield _note(
-            "store", f"its {size >> 20} MiB were not read row by row", "--deep does, or `pandaeval store verify`"
-        )
+    if size > _DEEP_BYTES:
+        yield _note("store", f"its {size >> 20} MiB were not read row by row", "`pandaeval store verify` does")
         return
     found = list(damages(connection, told))
     for each in found:

@@ -25,6 +25,7 @@ from pandaeval_collector.cli._hand import config_option, declared, file_option, 
 from pandaeval_collector.cli._output import console, progress, safe
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.front import MOST_WORKERS, close_rules
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.settings import evaluator, judge
@@ -43,7 +44,7 @@ from pandaeval_lab.cli._scenarios import Scenarios
 from pandaeval_lab.cli._summary import MOST_FAILURES, Summary
 from pandaeval_lab.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_lab.cli._where import HELP as WHERE
-from pandaeval_lab.cli._where import Chooser, parse_where
+from pandaeval_lab.cli._where import Chooser, attribute_keys, parse_where
 from pandaeval_lab.cli._writing import output_file, write_json_line
 from pandaeval_lab.cli.report import default_file, write_report
 from pandaeval_lab.passk.gate import GateVerdict
@@ -51,7 +52,6 @@ from pandaeval_lab.replay.fileworkers import FEW, FileSetup, FileWorkers
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import ReportOrigin
-from pandaeval_otel.model import Trace
 
 if TYPE_CHECKING:
     from pandaeval_collector.runs.replay_judge import ReplayJudge
@@ -151,7 +151,7 @@ class Evaluation:
         """``suite``: in place of the file ``options.cases``; ``folder``: gets results.jsonl and report.html besides."""
         self._options, self._folder = options, folder
         where = parse_where(options.where or ())
-        self._config = config_of(options)
+        self._config = config_of(options, attribute_keys(where))
         baseline, gates = options.baseline, self._config.gates
         self._against = None if baseline is None else Against(baseline, gates)
         self._suite = suite or suite_of(options.cases, self._config, options.cases_report)
@@ -255,10 +255,10 @@ class Evaluation:
         """Yields the results of traces and sessions, then those of trials."""
         suite, layers, matcher = self._suite, self._layers, self._matcher
 
-        def wanted(trace: Trace) -> bool:
-            if matcher is not None and matcher.take_spoilt(trace):
+        def wanted(run: Run) -> bool:
+            if matcher is not None and run.trace is not None and matcher.take_spoilt(run.trace):
                 return False
-            return self._chooser is None or self._chooser(trace)
+            return self._chooser is None or self._chooser(run)
 
         def decided(decision: Conclusion) -> None:
             if matcher is not None:
@@ -344,10 +344,12 @@ class Evaluation:
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
 
-def config_of(options: EvaluateOptions) -> Config:
-    """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
-    used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
+def config_of(options: EvaluateOptions, attributes: Sequence[str] = ()) -> Config:
+    """Returns the configuration with the command's options, and ``attributes`` to choose traces by. Raises
+    ``UserError`` for an option or file that cannot be used, and for a judge that could never be asked. Prints a notice
+    if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
+    given["store.listed_attributes"] = attributes or None
     if options.model is not None:
         known = registry(config_with_trials(options.config).metrics.modules)
         given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}

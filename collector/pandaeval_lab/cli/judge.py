@@ -47,7 +47,6 @@ def check(
     repeat: Annotated[int, typer.Option(min=2, max=50, help="How often each known run is judged.")] = 3,
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
     format_: given.Format = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Put known sessions and runs, the same runs in other words and order, and attacks to a model, and say whether to
     trust it, whether it is fit for correctness, and what a session costs.
@@ -67,7 +66,7 @@ def check(
             raise
         interrupted = True
     found = sheet(name, len(items), asked[0].replies, asked[0].spent)
-    if as_json or format_ == "json":
+    if format_ == "json":
         write_json(json.dumps(found.to_dict()))
     else:
         _print(found, console())

@@ -14,7 +14,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder, opened_store
+from pandaeval_collector.cli._config import StoreConfig, opened_store
 from pandaeval_collector.cli._hand import file_argument, output_option
 from pandaeval_collector.cli._listings import Listing, show
 from pandaeval_collector.cli._output import print_table
@@ -23,6 +23,7 @@ from pandaeval_collector.labels.rates import pass_rates
 from pandaeval_collector.show.view.texts import NONE, interval, number
 from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import metric_names
+from pandaeval_lab.cli._stored import stored
 from pandaeval_lab.labels.files import read_labels, row_of, save, written
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -46,6 +47,7 @@ labels = typer.Typer(help="People's verdicts on runs: in, out, what to label nex
 
 
 @labels.command("import")
+@stored
 def import_(
     file: Annotated[
         Path,
@@ -58,7 +60,7 @@ def import_(
         bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
     ] = False,
     config: StoreConfig = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
     found = read_labels(file, metric_names(config))
@@ -101,13 +103,14 @@ def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> 
 
 
 @labels.command("next")
+@stored
 def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
     metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
     out: Annotated[Path | None, output_option("CSV (or .jsonl) to be filled in and imported.", "--out")] = None,
     config: StoreConfig = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
     not shown, so that nobody follows it."""
@@ -127,11 +130,12 @@ def next_(
 
 
 @labels.command("export")
+@stored
 def export(
     out: Annotated[Path | None, output_option("CSV, or .jsonl; else CSV to standard output.", "--out")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
     config: StoreConfig = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Write all verdicts as import reads them."""
     known = metric_names(config).keys
@@ -149,7 +153,8 @@ def export(
 
 
 @labels.command("rates")
-def rates(format_: given.Format = "table", config: StoreConfig = None, store: StoreFolder = None) -> None:
+@stored
+def rates(format_: given.Format = "table", config: StoreConfig = None, store: Path | None = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
     with opened_store(config, store) as connection:
         _print_rates(connection, format_)

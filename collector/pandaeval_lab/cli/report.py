@@ -19,7 +19,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result, now
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.section import parse_duration
-from pandaeval_collector.cli._config import StoreConfig, StoreFolder, given
+from pandaeval_collector.cli._config import StoreConfig, given
 from pandaeval_collector.cli._hand import output_option
 from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.config import Config
@@ -32,15 +32,17 @@ from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli._inputs import READ_LIMIT_S, stored_rows
 from pandaeval_lab.cli._names import config_with_trials
+from pandaeval_lab.cli._stored import stored
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE
-from pandaeval_lab.cli._where import Where, parse_where
+from pandaeval_lab.cli._where import NAMED, Where, parse_where
 from pandaeval_lab.cli._writing import output_file
 from pandaeval_lab.replay.root_causes import RootCause, by_code
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_lab.report.collect import Report, ReportOrigin
 
 
+@stored
 def report(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only traces that started so long ago or later: 2h, 7d.")
@@ -48,7 +50,7 @@ def report(
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     output: Annotated[Path | None, output_option("Write here; else a terminal gets pandaeval-report.html.")] = None,
     config: StoreConfig = None,
-    store: StoreFolder = None,
+    store: Path | None = None,
 ) -> None:
     """Write what a collector has scored as an HTML report, from its data directory.
 
@@ -97,12 +99,18 @@ def write_stored(
         raise UserError(_nothing(finder, settings, finder.count(replace(wanted, since_ms=None))))
     read = traces = unreadable = 0
     sessions: dict[str, None] = {}
+    pairs: dict[str, list[str]] = {}  # those that are asked for, by trace
+    for pair in () if where is None else where.wanted.get("attribute", ()):
+        for row in stored_rows(finder, replace(wanted, attribute=(pair,))):
+            pairs.setdefault(row.facts["id"], []).append(pair)
     with Report(total) as report:
         for row in stored_rows(finder, wanted):
             on_read(read, total)
             read += 1
             facts, status = row.facts, "error" if "error" in row.facts else "ok"
-            names = {**facts, "session": row.session, "environment": row.environment, "status": status}
+            own = {**facts, "session": row.session, "environment": row.environment, "status": status}
+            labels = [said["label"] for said in row.results.values()]
+            names = {key: [own.get(key)] for key in NAMED} | {"label": labels, "attribute": pairs.get(facts["id"], [])}
             if where is not None and not where.fits(names, facts["at"] * 1_000_000):
                 continue
             traces += 1

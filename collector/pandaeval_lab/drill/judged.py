@@ -15,6 +15,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.jobs.setup import JudgeConfig
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.runs.replay_judge import ReplayJudge, capped
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -22,7 +23,6 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.drill.drill import Drill, Judgeable
 from pandaeval_lab.drill.tally import NoticedShare
 from pandaeval_lab.replay.trace_files import TraceFiles
-from pandaeval_otel.model import Trace
 
 _FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
 _FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
@@ -59,7 +59,7 @@ class JudgedDrill:
         sheet.usd = before - self._left
         return sheet
 
-    def _score(self, files: TraceFiles, where: Callable[[Trace], bool] | None) -> Iterator[Result]:
+    def _score(self, files: TraceFiles, where: Callable[[Run], bool] | None) -> Iterator[Result]:
         config = capped(self._judge, self._left)
         with ReplayJudge(files.store, self._scorer, config, self._environ) as judge:
             yield from replay(files, self._scorer, judge, where=where)

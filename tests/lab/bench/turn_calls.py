@@ -28,6 +28,7 @@ from pandaeval_collector.base.result import Result  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.config import Config  # noqa: E402
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
+from pandaeval_collector.pipeline.line.understanding import Run  # noqa: E402
 from pandaeval_collector.runs.counting import counter  # noqa: E402
 from pandaeval_collector.runs.front import close_rules  # noqa: E402
 from pandaeval_collector.runs.replay import replay  # noqa: E402
@@ -39,7 +40,6 @@ from pandaeval_lab.drill.fault import faults  # noqa: E402
 from pandaeval_lab.drill.judged import JudgedMetric, judge_alone  # noqa: E402
 from pandaeval_lab.replay.files import BadLine, Input, Request  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
-from pandaeval_otel.model import Trace  # noqa: E402
 from support.competent import CompetentCaller  # noqa: E402
 from support.competent_turns import asked_parts  # noqa: E402
 
@@ -116,7 +116,7 @@ def _decision(result: Result) -> Any:
 
 
 def results(
-    form: Form, caller: Counted, files: TraceFiles, where: Callable[[Trace], bool] | None = None
+    form: Form, caller: Counted, files: TraceFiles, where: Callable[[Run], bool] | None = None
 ) -> Iterator[Result]:
     """What the script says about the turns of files; nothing else is scored."""
     config = Config(judge={"model": MODEL, "turn_calls": form}, metrics={"enabled": TURN})

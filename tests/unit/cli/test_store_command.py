@@ -150,7 +150,7 @@ class TestDoctor:
         monkeypatch.setenv("PANDAEVAL_SERVER__HEALTH", f"127.0.0.1:{port}")
 
     def asked(self, folder: Path, code: int = 0) -> list[dict[str, str]]:
-        found = run("doctor", "--json", "--store", str(folder))
+        found = run("doctor", "--format", "json", "--store", str(folder))
         assert found.exit_code == code, found.output
         return list(json.loads(found.stdout))
 

@@ -10,9 +10,13 @@ import pytest
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.decision import Conclusion
+from pandaeval_collector.pipeline.line.members import new_member
+from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.runs.replay import replay
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_lab.cli._where import Chooser, Where, parse_where
+from pandaeval_collector.scoring.evaluator.one_metric import trace_unit
+from pandaeval_collector.scoring.metric import Texts
+from pandaeval_lab.cli._where import Chooser, Where, attribute_keys, names_in, parse_where
 from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Trace
@@ -28,6 +32,10 @@ def _started(at: str) -> Trace:
 
 
 RUN = replace(_started("2026-03-10T12:00:00"), agent="helper", user_id="ann", session_id="s-1", environment="test")
+
+
+def _run(trace: Trace) -> Run:
+    return Run(trace_unit(trace), new_member(trace, Texts({}, (), "none", None)), [], trace=trace)
 
 
 def _parsed(*written: str) -> Where:
@@ -63,16 +71,26 @@ def _parsed(*written: str) -> Where:
     ],
 )
 def test_which_traces_fit(written: tuple[str, ...], fits: bool) -> None:
-    assert _parsed(*written)(RUN) is fits
+    assert _parsed(*written)(_run(RUN)) is fits
 
 
 def test_names_may_hold_commas_and_equal_signs() -> None:
-    assert _parsed("agent=Desk, second floor")(replace(RUN, agent="Desk, second floor"))
-    assert _parsed("agent=a=b,status=ok")(replace(RUN, agent="a=b"))
+    assert _parsed("agent=Desk, second floor")(_run(replace(RUN, agent="Desk, second floor")))
+    assert _parsed("agent=a=b,status=ok")(_run(replace(RUN, agent="a=b")))
 
 
 def test_a_run_that_failed_has_status_error() -> None:
-    assert _parsed("status=error")(replace(RUN, error="boom"))
+    assert _parsed("status=error")(_run(replace(RUN, error="boom")))
+
+
+def test_labels_and_attributes_are_several() -> None:
+    several = _parsed("label=loop,attribute=service.version=1.4")
+    names = names_in(_run(RUN), RUN)
+    assert several.fits(names | {"label": ["pass", "loop"], "attribute": ["service.version=1.4", "a=b"]}, 0)
+    assert not several.fits(names | {"label": ["pass"], "attribute": ["service.version=1.4"]}, 0)
+    assert not several.fits(names | {"label": ["loop"], "attribute": ["service.version=1.3"]}, 0)
+    assert attribute_keys(several) == ["service.version"]
+    assert attribute_keys(None) == []
 
 
 def test_without_the_option_there_is_nothing_to_check() -> None:
@@ -83,11 +101,12 @@ def test_without_the_option_there_is_nothing_to_check() -> None:
     ("written", "says"),
     [
         ("agnet=helper", "there is no key 'agnet'; did you mean agent?"),
-        ("colour=red", "there are agent, service, environment, user, session, status, time"),
-        ("helper", "write KEY=VALUE, where KEY is one of agent, service, environment, user, session, status, time"),
+        ("colour=red", "there are agent, service, environment, user, session, status, label, attribute, time"),
+        ("helper", "write KEY=VALUE, where KEY is one of agent, service, environment, user, session, status, "),
         ("agent=", "a value is missing"),
         ("", "write KEY=VALUE"),
         ("agent=helper,status=failed", "--where status=failed: write error or ok"),
+        ("attribute=service.version", "write attribute=KEY=VALUE, as in attribute=service.version=1.4"),
         ("time=2026-03-10", "write FROM..TO"),
         ("time=yesterday..", "yesterday: is no time"),
         ("time=..9999-12-31", "is no time"),
@@ -103,15 +122,15 @@ def test_what_is_written_wrong_is_told_with_the_cure(written: str, says: str) ->
 
 def test_where_nothing_fits_it_says_what_there_is() -> None:
     chooser = Chooser(_parsed("agent=hepler"))
-    assert not chooser(RUN)
+    assert not chooser(_run(RUN))
     assert chooser.told() == (
         "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
     )
     assert chooser.unknown == "--where agent=hepler: no trace of the input has this agent; did you mean helper?"
     late = Chooser(_parsed("agent=helper,time=..2001-01-01"))
-    assert (late(RUN), late.unknown) == (False, "")
+    assert (late(_run(RUN)), late.unknown) == (False, "")
     mixed = Chooser(_parsed("agent=helper"))
-    assert [mixed(RUN), mixed(replace(RUN, agent="other"))] == [True, False]
+    assert [mixed(_run(RUN)), mixed(_run(replace(RUN, agent="other")))] == [True, False]
     assert mixed.told() == "--where agent=helper: 1 of 2 agent traces were left out"
 
 
@@ -180,3 +199,16 @@ def test_what_is_left_out_counts_as_no_trace_without_an_agent() -> None:
     assert sum(decision.not_genai for decision in told) == 0
     assert sum(len(decision.traces) + len(decision.left_out) for decision in told) == 20
     assert 0 < len(left_out) < 20
+
+
+def test_runs_are_chosen_by_what_code_finds_and_by_attributes() -> None:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(listed_attributes=("service.name",)))
+    everything, _ = _scored(evaluator, None, [], 60)
+    service = next(result.unit.service for result in everything)
+    some, _ = _scored(evaluator, _parsed(f"attribute=service.name={service}"), [], 60)
+    assert {result.unit.service for result in some} == {service}
+    label = next(result.label for result in everything if result.success is False and result.unit.level == "trace")
+    found, left_out = _scored(evaluator, _parsed(f"label={label}"), [], 60)
+    having = {result.unit.trace_id for result in everything if result.label == label and result.unit.level == "trace"}
+    assert {result.unit.trace_id for result in found if result.unit.level == "trace"} == having
+    assert left_out

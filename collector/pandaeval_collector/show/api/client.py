@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx
-from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show import API
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
 """Time limits of requests that read, and of others: a dry run of many traces takes minutes on a busy machine."""

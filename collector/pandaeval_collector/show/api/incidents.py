@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import FastAPI, Query
@@ -121,13 +122,18 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
             raise ProblemError(404, f"there is no incident {incident_id[:40]} in this window")
         [(found, said)] = fitting
         newest = sorted(found.at, key=lambda no: -found.at[no])[:_MOST_EXAMPLES]
-        rows = find.listed(newest)
+        rows = {no: TraceRow.of(row) for no, row in find.listed(newest).items()}
+        bodies = find.bodies([found.newest.seq, *(found.seqs[no] for no in newest if no < 0)])
+        for no, body in ((no, bodies.get(found.seqs[no])) for no in newest if no < 0):
+            row = body and find.trace(bytes.fromhex((body["metadata"].get("blame") or body)["trace_id"]))
+            if body and row:  # the run at which the verdict on the session points
+                rows[no] = TraceRow.of(replace(row, results={**row.results, found.metric: body}))
         return IncidentDetail.of(
             found,
             span,
             said,
             found.trend(begun),
-            find.bodies([found.newest.seq]).get(found.newest.seq, {}),
+            bodies.get(found.newest.seq, {}),
             since=span.since,
             until=span.until,
             step=span.step,
@@ -139,7 +145,7 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
                 )
                 for kind, name, runs, nos in find.shares(here, found.at)[:_MOST_PARTS]
             ],
-            examples=[TraceRow.of(rows[no]) for no in newest if no in rows],
+            examples=[rows[no] for no in newest if no in rows],
         )
 
     if (store := work.store) is None:

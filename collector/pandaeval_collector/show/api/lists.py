@@ -113,7 +113,10 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
                 jobs={} if store is None else store.jobs.counts(),
                 spent_usd=0.0 if store is None else store.spending.spent(store.spending.today(time.time())),
                 daily_usd=work.daily_usd,
-                component_errors=_errors(raised),
+                component_errors=[
+                    shapes.ComponentErrors(kind=kind, name=name, count=count)
+                    for (kind, name), count in sorted(raised.items(), key=lambda each: (-each[1], each[0]))
+                ],
                 can=can(),
                 links={} if page is None else dict(page.links),
                 refresh_s=None if page is None else page.refresh_s,
@@ -132,12 +135,6 @@ def overview(app: FastAPI, reads: Reads, work: Work, can: Callable[[], list[str]
                 for each, threshold in work.metrics()
             ]
         )
-
-
-def _errors(raised: Mapping[tuple[str, str], int]) -> list[shapes.ComponentErrors]:
-    """Returns the errors of each component, most first."""
-    found = sorted(raised.items(), key=lambda each: (-each[1], each[0]))
-    return [shapes.ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
 
 _NAMES = {

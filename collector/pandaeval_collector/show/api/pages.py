@@ -124,8 +124,10 @@ def pages(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         row = find.trace(id_)
         if row is None:
             raise ProblemError(404, NO_TRACE)
-        made = LiveIndex({} if row.session is None else {row.session: find.members(row.session)})
-        results = made.trace(row)
+        ids = [] if row.session is None else [row.session]
+        made = LiveIndex({session: find.members(session) for session in ids})
+        told = find.of_sessions(ids)
+        results = made.trace(row, of_session=[said for session in ids for said in told[session].values()])
         page, held = plain(made.made(work.judge, work.modules)), stored_trace(find.contents(id_))
         shown = plain(with_results({"spans": []} if held is None else detail(held, ROOM), results))
         if held is None:

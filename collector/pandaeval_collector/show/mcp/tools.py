@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -20,19 +19,20 @@ from pandaeval_collector.show.view.rates import agent_lines, compared, handled_l
 from pandaeval_collector.show.view.texts import about, moment
 from pandaeval_collector.store.failures import Standing
 
-_HEX = re.compile(r"[0-9a-f]{4,32}")
-
 Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
 Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
 Environment = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("environment"))]
 Session = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("session"))]
+Label = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("label"))]
 Metric = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
 Status = Annotated[Literal["error", "ok"] | None, Field(description=meaning("status"))]
 Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("text"))]
 Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
-TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
+TraceId = Annotated[
+    str, Field(min_length=4, max_length=64, description="32 hex digits, of which the first few are enough.")
+]
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
@@ -44,6 +44,7 @@ _FILTERS: dict[str, Any] = {
     "environment": Environment,
     "session": Session,
     "metric": Metric,
+    "label": Label,
     "failed": Annotated[bool | None, Field(description=meaning("failed"))],
     "status": Status,
     "text": Text,
@@ -95,7 +96,7 @@ class Tools:
         whole = f"All since the store began: {handled_line(rates)}."
         return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.", whole)
 
-    @filtered("session", "status", "hours", "agent", "service", "environment", "attribute")
+    @filtered("session", "status", "label", "hours", "agent", "service", "environment", "attribute")
     async def find_traces(
         self,
         text: Text = None,
@@ -114,7 +115,7 @@ class Tools:
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
         return await self._answer([written.trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
-    @filtered("hours", "agent", "service", "environment", "attribute")
+    @filtered("label", "hours", "agent", "service", "environment", "attribute")
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
@@ -252,10 +253,7 @@ class Tools:
         return await self._answer(written.run_lines(run, both), "/runs")
 
     async def _trace(self, trace_id: str) -> Any:
-        id_ = trace_id.strip().lower()
-        if not _HEX.fullmatch(id_):
-            raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
-        return await self._asker.get(f"/traces/{id_}")
+        return await self._asker.get(f"/traces/{quote(trace_id.strip(), safe='')}")
 
     async def _failed(self, group: RunGroup, metric: str | None) -> tuple[int, int]:
         """Returns how many runs of a group failed, and of how many: of all, or of those with a score of the metric."""

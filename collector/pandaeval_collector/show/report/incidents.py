@@ -54,9 +54,9 @@ class TimeSpan:
 @dataclass(slots=True)
 class Incident:
     """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
-    when each of its runs began, by the number of the run; ``steps``: the steps that it is about, with the number of the
-    run; ``newest``: its newest failure; ``first_ever``: when it was first seen, perhaps before the window; ``also``:
-    metric and label of what else is found at the same steps."""
+    when each of its runs began, by the number of the run; ``seqs``: of the results on them; ``steps``: the steps that
+    it is about, with the number of the run; ``newest``: its newest failure; ``first_ever``: when it was first seen,
+    perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
 
     id: str
     metric: str
@@ -66,6 +66,7 @@ class Incident:
     first_ever: int
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
+    seqs: dict[int, int] = field(default_factory=dict)
     steps: dict[tuple[int, str], None] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class Incident:
     def add(self, failed: FailedResult, first_ever: int) -> None:
         """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
-        self.at[failed.no] = failed.at
+        self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
         self.steps[failed.no, failed.step] = None
         self.agents[failed.agent] += 1
         self.groups |= {failed.group: None} if failed.group else {}
@@ -117,9 +118,13 @@ class Incident:
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
     Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
-    its repeated call."""
+    its repeated call. What a judge says of a session without a cause is left out beside a verdict that names one."""
+    failed = [*failed]
+    explained = {each.no for each in failed if each.no < 0 and each.group}
     found: dict[tuple[str, ...], Incident] = {}
     for each in failed:
+        if not each.group and each.no in explained:
+            continue
         group = groups.get(each.group)
         text = each.reason if group is None else group.text
         key = (each.metric, each.label, each.group if group is None and each.group else plain(text))

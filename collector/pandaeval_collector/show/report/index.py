@@ -63,20 +63,22 @@ class LiveIndex:
         """Returns how many rows there are."""
         return len(self._order)
 
-    def trace(self, row: Listed, brief: bool = False) -> list[ShownResult]:
-        """Adds a trace by itself, and returns its results; of its session only the id is known. ``brief``: for a
-        list."""
+    def trace(
+        self, row: Listed, brief: bool = False, of_session: Iterable[Mapping[str, Any]] = ()
+    ) -> list[ShownResult]:
+        """Adds a trace by itself, and returns its results. ``brief``: for a list; ``of_session``: results of its
+        session."""
         self._order.append(["t", len(self._traces)])
-        return self._trace(row, brief)
+        results = self._trace(row, brief)
+        if row.session is not None:
+            self._session(row.session, of_session)
+        return results
 
     def session(self, unit: ListedSession, rows: Iterable[Listed]) -> None:
         """Adds a session with some of its traces."""
         assert unit.id is not None
-        at = self._session(unit.id)
-        results = [shown(said) for said in unit.results.values()]
-        self._results += results
+        at = self._session(unit.id, unit.results.values())
         self._sessions[at] |= {
-            "results": [session_result(result) for result in results],
             "count": unit.traces,
             "failing": unit.failed_traces,
             "states": [_state(badness) for badness in unit.badness],
@@ -104,13 +106,16 @@ class LiveIndex:
             "unasked": unasked(tallies_of(self._results), len(self._traces), judge),
         }
 
-    def _session(self, session_id: str) -> int:
-        """Returns the position of the session with this id, of which nothing else may be known."""
+    def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
+        """Adds results that are ``told`` of the session with this id, and returns its position."""
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
             shown_id, href = excerpt(session_id, 200), quote(session_id, safe="")
             self._sessions.append({"id": shown_id, "href": href, "traces": [], "results": [], **known})
+        results = [shown(said) for said in told]
+        self._results += results
+        self._sessions[self._at[session_id]]["results"] += [session_result(result) for result in results]
         return self._at[session_id]
 
     def _trace(self, row: Listed, brief: bool) -> list[ShownResult]:

@@ -7,20 +7,11 @@ from collections.abc import Mapping
 from pandaeval_collector.pipeline.line.hints import cure as capture_cure
 from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 
-# What a run does not tell: whether tasks succeeded, where no judge was asked, and what the other metrics know.
 TASK = "trace.task_completion"
-_TELLS = {
-    "trace.response": "runs that failed or ended without an answer",
-    "trace.tool_loop": "tool calls repeated in vain",
-    "trace.loop_detection": "answers given again",
-    "trace.grounding": "stated values that stand nowhere",
-    "trace.coherence": "answers off the topic",
-}
-"""What each metric without a model finds."""
 
 
 def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
-    """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
+    """Returns sentences for people: what was not judged and why. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):
@@ -28,15 +19,13 @@ def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None
     if scored:
         return f"Task success was judged in {scored:,} of {traces:,} runs."
     if judge is None:
-        reason = "no model is configured (--model, or judge.model)"
+        reason = "no model is configured (judge.model, or --model of evaluate)"
     elif TASK in tallies and tallies[TASK].unscored:
         reason = f"no run has a verdict ({tallies[TASK].whys})"
     else:
         reason = "task_completion was not asked (metrics.enabled, or judge.only leaves these runs out)"
-    tells = [text for key, text in _TELLS.items() if key in tallies]
-    known = f"{', '.join(tells[:-1])} and {tells[-1]}" if len(tells) > 1 else "".join(tells)
-    without = f" What was scored without a model finds {known}; not whether a task was done, or an answer is right."
-    return f"Task success was not judged: {reason}.{without if tells else ''}"
+    known = " What rules find says nothing of whether a task was done, or an answer is right."
+    return f"Task success was not judged: {reason}.{known}"
 
 
 CURES: Mapping[str, str] = {

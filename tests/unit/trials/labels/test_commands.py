@@ -153,8 +153,8 @@ def test_what_cannot_be_drawn_is_told(data: Path, arguments: list[str], said: st
 class TestCalibrate:
     def test_from_results_and_from_a_store_it_says_the_same(self, data: Path, tmp_path: Path) -> None:
         labels = str(labels_file(tmp_path, 150))
-        by_file = run(data, "calibrate", labels, "--results", str(results_file(tmp_path, 400)), "--json")
-        by_store = run(data, "calibrate", labels, "--store", str(data), "--json")
+        by_file = run(data, "calibrate", labels, "--results", str(results_file(tmp_path, 400)), "--format", "json")
+        by_store = run(data, "calibrate", labels, "--store", str(data), "--format", "json")
         assert by_file.exit_code == by_store.exit_code == 0, by_file.output
         assert by_file.output == by_store.output
         (found,) = map(json.loads, by_file.output.splitlines())

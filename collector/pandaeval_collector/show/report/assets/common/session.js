@@ -29,12 +29,13 @@ function stepHref(session, result, step) {
   const held = result.metadata || {}, blame = held.blame || {};
   if (blame.step === step && traceHref(blame.trace_id)) return `${traceHref(blame.trace_id)}?span=${blame.span_id}`;
   const [kind, at] = step.split(" ");
-  if (sizeOf({ session, rows: session.rows }) !== session.rows.length || (kind === "turn" && held.turns !== session.rows.length)) return null;
+  const found = (id, place) => traceHref(id) && `${traceHref(id)}?step=${kind}%20${place}`;
+  if (kind === "turn") return held.turns === session.members.length ? found(session.members[at - 1], 1) : null;
+  if (sizeOf({ session, rows: session.rows }) !== session.rows.length) return null;
   let left = Number(at);
   for (const row of session.rows) {
-    const held = kind === "turn" ? 1 : row.tools;
-    if (left <= held) return traceHref(row.id) && `${traceHref(row.id)}?step=${kind}%20${left}`;
-    left -= held;
+    if (left <= row.tools) return found(row.id, left);
+    left -= row.tools;
   }
   return null;
 }

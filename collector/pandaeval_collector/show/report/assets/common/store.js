@@ -65,12 +65,14 @@ function unitState(unit) {
 }
 
 // The result that says most about what is wrong in a unit, and the trace that it is about. What was found in a trace
-// says more than a sum over the session.
+// says more than a sum over the session; a verdict that the job was not done says more than both.
 function worstOf(unit) {
   let found = null;
   const better = (a, b) => !b || (a.success === false) > (b.result.success === false)
     || ((a.success === false) === (b.result.success === false) && a.signal < b.result.signal);
   for (const row of unit.rows) if (row.worst && better(row.worst, found)) found = { result: row.worst, row };
+  const verdict = unit.session && unit.session.results.find((result) => isVerdict(result.metric) && result.success === false);
+  if (verdict) return { result: verdict, row: null };
   const whole = unit.session && unit.session.worst;
   if (whole && whole.success === false && !(found && found.result.success === false)) return { result: whole, row: null };
   return found || (whole ? { result: whole, row: null } : null);

@@ -9,7 +9,8 @@ async function tracePage(trace, wanted = {}) {
   const full = found ? found.results : trace.full || [];
   const results = trace.results.map((result, at) => [result, { ...result, ...full[at] }]).sort(([a], [b]) => byUrgency(a, b));
   const named = found ? namedSpans(found, wanted) : [];
-  const wrong = found && !named.length ? firstWrong(found, results, wanted.metric) : [];
+  const verdicts = (session ? session.results : []).filter((result) => isVerdict(result.metric));
+  const wrong = found && !named.length ? firstWrong(found, results, wanted.metric, verdicts.filter(({ metadata }) => metadata && metadata.blame && metadata.blame.trace_id === trace.id)) : [];
   const held = found ? panes(trace, found, results, [...named, ...wrong], named.length > 0 || Boolean(wanted.metric)) : null;
   if (held) {
     current = held.view;
@@ -24,7 +25,7 @@ async function tracePage(trace, wanted = {}) {
     el("p", { class: "lead" }, [trace.in ? trace.agent : "", trace.service, `${moment(trace.at)} UTC`, duration(trace.us), many(trace.spans, "span"), many(trace.llm, "model call"),
       many(trace.tools, "tool call"), sum(trace.tokens) && `${number(trace.tokens[0])} + ${number(trace.tokens[1])} tokens`, found && found.models.join(", "),
       trace.user && `user ${trace.user}`, trace.incomplete && "root span missing"].filter(Boolean).join(" · "), " · ", el("span", { class: "id" }, trace.id), beyond(trace)),
-    scoreStrip(results, held && held.view, found),
+    scoreStrip(results, held && held.view, found, verdicts.map((result) => [result, (step) => stepHref(session, result, step)])),
     held ? [held.nodes, footnotes(found, held.view)] : [el("div", { class: "card" }, excerpts(trace)), el("p", { class: "notice" }, missingSpans(trace))],
   ];
 }
@@ -44,7 +45,7 @@ function spanOfTurn(found, turn) {
 }
 
 // The first step that went wrong: the one that a judge names, else the blamed one, else that of the first finding.
-function firstWrong(found, results, metric) {
+function firstWrong(found, results, metric, ofSession) {
   const blamed = ([, full]) => (full.metadata && full.metadata.blame && full.metadata.blame.span_id) || null;
   const meant = results.find(([result]) => result.metric === metric);
   const judged = results.find(([result]) => result.metric === "trace.correctness" && result.success === false);
@@ -52,22 +53,23 @@ function firstWrong(found, results, metric) {
   const failed = results.filter(([result]) => result.success === false);
   const inner = (ids) => (ids || []).filter((id) => found.spans.some((row) => row.id === id && row.up >= 0));
   const error = failed.length || found.error !== null ? found.spans.findLast((row) => row.error !== undefined) : undefined;
-  const ways = [meant && [blamed(meant)], meant && meant[1].spans, judged && [blamed(judged)], blame && blame[1].spans, ...failed.flatMap((each) => [[blamed(each)], each[1].spans])];
+  const ways = [meant && [blamed(meant)], meant && meant[1].spans, ...ofSession.map((result) => [blamed([null, result])]), judged && [blamed(judged)], blame && blame[1].spans, ...failed.flatMap((each) => [[blamed(each)], each[1].spans])];
   return ways.map(inner).find((ids) => ids.length) || (error ? [error.id] : []);
 }
 
 // All scores in a few lines: the verdict first, what failed with its reason, all else as chips that open.
-function scoreStrip(results, view, found) {
+function scoreStrip(results, view, found, ofSession) {
   const onSpans = view && ((ids) => point(view, ids, !WIDE.matches, true));
   const verdicts = results.filter(([result]) => isVerdict(result.metric));
   const others = results.filter(([result]) => !isVerdict(result.metric) && !isExplaining(result.metric));
   const more = el("div", { class: "opened" }), opening = openingInto(more, onSpans);
   const failed = others.filter(([result]) => result.success === false), fine = others.filter(([result]) => result.success !== false);
   return el("section", { class: "score-strip card", "aria-label": "Scores" }, el("h2", { class: "unseen" }, "Scores"),
+    ofSession.map(([result, hrefOf]) => verdictOf(result, result, opening, null, hrefOf)),
     verdicts.map(([result, full]) => verdictOf(result, full, opening, onSpans && ((step) => point(view, namedSpans(found, { step }), !WIDE.matches, true)))),
     failed.map(([result, full]) => findingOf(result, full, opening, onSpans)),
     fine.length ? el("div", { class: "chips all" }, fine.map(([result, full]) => opening(chip(result), result, full, turnNote(result, full, found)))) : null,
-    results.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
+    results.length || ofSession.length ? null : el("p", { class: "muted" }, "No metric applies to this trace."), more);
 }
 
 // Makes buttons, each of which shows all that is known of a result in `more`, and nothing of it with the next click.

@@ -19,7 +19,7 @@ function verdictOf(result, full, opening, onStep, hrefOf) {
   const item = ([mark, state], text, became, step) => el("li", {}, el("span", { class: `mark ${state}-mark`, "aria-hidden": "true" }, mark), el("span", { dir: "auto" }, text), el("span", { class: "muted" }, became), way(step));
   return el("div", { class: `verdict-of result ${standing(result)}` },
     el("div", { class: "line-head" }, opening(el("span", { class: `chip big ${standing(result)}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[standing(result)]), word), result, full),
-      held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(held.sure)} % sure that it is right`), isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
+      held.sure === undefined ? null : el("span", { class: "muted" }, `${Math.round(held.sure)} % sure that it is right`), held.turns > 1 && result.metric === "session.correctness" ? el("span", { class: "muted" }, `of all ${many(held.turns, "turn")}`) : null, isSoFar(full) ? el("span", { class: "tag" }, "so far") : null, el("span", { class: "reason", dir: "auto" }, full.reason || ""), beside(result)),
     el("ul", { class: "things" }, list("things").map((each) => item(BECAME[each.became] || BECAME.unknown, each.thing, each.became, each.shown_by)),
       list("broken_rules").map((each) => item(BECAME.wrong, each.rule, "broken rule", each.step)),
       list("misstatements").map((each) => item(each.grave ? BECAME.wrong : BECAME.unknown, each.statement, each.grave ? "false" : "not quite so", each.step))),

@@ -65,7 +65,11 @@ async function failuresPage(query) {
 function tracesOf(incident, query, more = {}) {
   const view = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name) && name !== "state"));
   for (const [name, value] of Object.entries({ metric: incident.metric, failed: "1", order: "newest", ...more })) view.set(name, value);
-  return `#/traces?${view}`;
+  return `#/${ofSession(incident) ? "sessions" : "traces"}?${view}`;
+}
+
+function ofSession({ metric: key }) {
+  return key.startsWith("session.");
 }
 
 async function incidentPage(id, query) {
@@ -92,7 +96,7 @@ async function incidentPage(id, query) {
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric && !found.metric.startsWith("session.") ? el("a", { href: tracesOf(found, query) }, "all of them") : null), found.examples.length ? [rows, more] : found.session_id && el("a", { href: `#/session/${encodeURIComponent(found.session_id)}` }, "The newest of them")];
+    el("h2", {}, "Examples ", el("small", {}, "the newest, equal ones together"), found.metric ? el("a", { href: tracesOf(found, query) }, "all of them") : null), rows, more];
 }
 
 // What people say of it, and the means to say something else: a click on a state keeps it with the note beside.

@@ -1,0 +1,125 @@
+"""From the first page to the words of the lie in a real Chromium: a click on the incident, one on its newest run."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from pandaeval_lab.cli._recordings import VERDICTS, recorded_judge
+from support.chromium import Page, chromium
+from support.collector import CollectorProcess
+from support.incident_mix import mix
+from support.judged_files import send
+from support.recent import recent
+from support.ungrounded import booking, post
+
+PROGRAM = chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+_MADE = {"table-for-four", "table-for-six", "loop", "send_reminder", "crash-0"}
+"""Sessions that are made here; the others are recorded, with a judge's verdicts."""
+_SIX = "Book me a table for six at Lucia's on Friday evening, please."
+_FOUR_FOR_SIX = {
+    "things": [{"thing": "a table for six", "became": "wrong", "shown_by": "call 2"}],
+    "broken_rules": [],
+    "misstatements": [],
+    "first_wrong_step": "call 2",
+    "reason": "Six were to be seated, and the table is for four.",
+    "correct": False,
+    "sure": 97,
+    "goal_completed": False,
+    "friction": "none",
+    "friction_turns": [],
+    "instructed": False,
+}
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("clicks")
+    recorded = recorded_judge()
+    verdicts = json.loads(Path(str(recorded["judge.api_base"]).removeprefix("file:")).read_bytes())
+    about = {"session": "table-for-six", "question": "conversation", "messages": [_SIX]}
+    verdicts["replies"].append({**about, "reply": _FOUR_FOR_SIX})
+    (folder / VERDICTS).write_text(json.dumps(verdicts))
+    settings = {
+        "PANDAEVAL_JUDGE__MODEL": str(recorded["judge.model"]),
+        "PANDAEVAL_JUDGE__API_BASE": f"file:{folder / VERDICTS}",
+        "PANDAEVAL_JUDGE__DELAY": "0s",
+        "PANDAEVAL_METRICS__ENABLED": json.dumps(recorded["metrics.enabled"]),
+    }
+    packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    lines = lzma.decompress(packed).splitlines(keepends=True)
+    parts = {"day": lines[:-4], "next-day": lines[-4:]}
+    for name, part in parts.items():
+        (folder / f"{name}.otlp.jsonl").write_bytes(b"".join(part))
+    with CollectorProcess(folder / "collector", settings) as running:
+        running.start()
+        send(running, recent([folder / f"{name}.otlp.jsonl" for name in parts], folder / "recent"))
+        post(running.http, mix(3))
+        post(running.http, booking())
+        post(running.http, booking("table-for-six", _SIX, "Your table for four at Lucia's is booked."))
+        running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
+        running.until(running.at_rest, "at rest")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with Page(PROGRAM, tmp_path_factory.mktemp("chromium"), 1280, 1000) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "step", "words"),
+    [
+        ("Made-up value", "LX-48213", "Your table for four", "LX-48213"),
+        ("Says done, was not", "send_reminder", "send_reminder", "The reminder has been sent to your customer."),
+        ("Loop", "search_help", "search_help", "round 2 of 5"),
+        ("Crash", "400 too long", "library_help", "400 too long for this model"),
+        ("False statement", "72 EUR", "A dental cleaning costs", "49.99 EUR"),
+        ("Wrong thing", "Six were", "book_table", "guests 4"),
+    ],
+)
+def test_two_clicks_lead_from_the_first_page_to_the_words(
+    page: Page, collector: CollectorProcess, kind: str, about: str, step: str, words: str
+) -> None:
+    page.visit(f"{collector.http}/")
+    assert _click(page, ".incident", kind, about) == 1
+    page.wait("document.querySelector('.example') !== null")
+    assert page.text("h1").startswith(kind)
+    _click(page, ".example", "")
+    page.wait("document.querySelector('.line.pointed') !== null")
+    assert step in page.text(".line.pointed")
+    assert words in page.text(".panes") + page.text(".score-strip")
+    assert page.run(
+        "(({ top, bottom }) => top >= 0 && bottom <= innerHeight)"
+        "(document.querySelector('.line.pointed').getBoundingClientRect())"
+    ), "it is seen without scrolling"
+
+
+def test_a_verdict_on_the_conversation_stands_above_each_of_its_runs(page: Page, collector: CollectorProcess) -> None:
+    page.visit(f"{collector.http}/#/session/made-up-price")
+    page.click(".row.trace")
+    page.wait("document.querySelector('.fall') !== null")
+    verdict = page.text(".verdict-of")
+    assert "False statement" in verdict
+    assert "of all 2 turns" in verdict
+    assert "What does a dental cleaning cost if the insurance does not pay?" in verdict
+
+
+def _click(page: Page, selector: str, *words: str) -> int:
+    """Clicks on the first that has all these words, and returns how many have."""
+    fit = (
+        f"[...document.querySelectorAll({json.dumps(selector)})]"
+        f".filter((each) => {json.dumps(words)}.every((word) => each.innerText.includes(word)))"
+    )
+    found = int(page.run(f"{fit}.length"))
+    page.run(f"{fit}[0].click()")
+    return found
