@@ -48,12 +48,8 @@ def too_deep(value: Any) -> bool:
         return False
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for container in level
-            for item in (container.values() if type(container) is dict else container)
-            if type(item) in _CONTAINERS
-        ]
+        held = (container.values() if type(container) is dict else container for container in level)
+        level = [item for items in held for item in items if type(item) in _CONTAINERS]
         if not level:
             return False
     return True

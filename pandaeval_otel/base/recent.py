@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-_Text = TypeVar("_Text", bound=str | bytes)
 _Read = TypeVar("_Read")
 
 KEPT = 16
@@ -16,7 +15,7 @@ LISTS_KEPT = 32
 """How many growing conversations are remembered."""
 
 
-class Recent(Generic[_Text, _Read]):
+class Recent(Generic[_Read]):
     """Calls ``read`` and remembers the reading of the last text of each length, for at least :data:`KEPT` and at most
     twice as many lengths since it was asked for. Callers share what it returns and must not change it.
 
@@ -24,12 +23,12 @@ class Recent(Generic[_Text, _Read]):
     the same text.
     """
 
-    def __init__(self, read: Callable[[_Text], _Read]) -> None:
+    def __init__(self, read: Callable[[str], _Read]) -> None:
         self._read = read
-        self._new: dict[int, tuple[_Text, _Read]] = {}
-        self._old: dict[int, tuple[_Text, _Read]] = {}
+        self._new: dict[int, tuple[str, _Read]] = {}
+        self._old: dict[int, tuple[str, _Read]] = {}
 
-    def __call__(self, text: _Text) -> _Read:
+    def __call__(self, text: str) -> _Read:
         """Returns what ``read`` makes of ``text``."""
         size = len(text)
         known = self._new.get(size)

@@ -71,9 +71,7 @@ def _requests(calls: Any) -> list[ToolRequest]:
 
 def otel_message(item: dict[str, Any], role: str) -> Message:
     """Returns a message in today's form, which most have: a role and parts."""
-    parts: list[Part] = []
-    for part in map(_decoded, item["parts"]):
-        parts += parts_in(part) if type(part) is dict else (text_part(part),)
+    parts = list(parts_of([part if type(part) is dict else _decoded(part) for part in item["parts"]]))
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
     if not BESIDE_PARTS.isdisjoint(item):
@@ -394,7 +392,7 @@ def _grounded(found: list[Message], candidate: dict[str, Any]) -> list[Message]:
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
 _GIVEN = Recent(_read_given)
-_MADE: Recent[str, tuple[Messages | None, bool]] = Recent(lambda text: _read(text, "assistant"))
+_MADE: Recent[tuple[Messages | None, bool]] = Recent(lambda text: _read(text, "assistant"))
 _SYSTEM = Recent(_system_text)
 
 

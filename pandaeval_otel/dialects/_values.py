@@ -19,8 +19,8 @@ MAX_JSON = 8 << 20
 """Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
 """Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
-_SHORT = 2 * MAX_DEPTH
-"""Characters within which nothing nests deeper than :data:`MAX_DEPTH`, since each bracket needs its pair."""
+_COUNTED = 2048
+"""Characters up to which counting brackets, of which few cannot nest deep, takes less time than to walk a structure."""
 MAX_ENCODINGS = 3
 """How many times a value may be encoded as JSON (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
@@ -77,7 +77,8 @@ def parsed(value: Any) -> Any:
         except (ValueError, RecursionError):
             step = _from_repr(stripped, value)
         if type(step) is not str:
-            return step if len(stripped) <= _SHORT or not too_deep(step) else value
+            flat = len(stripped) <= _COUNTED and stripped.count("[") + stripped.count("{") <= MAX_DEPTH
+            return step if flat or not too_deep(step) else value
         if step == value:
             return step
         value = step

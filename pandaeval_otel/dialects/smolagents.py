@@ -25,7 +25,7 @@ _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
 # The calls of a run stand in the input of every model call after them.
-_CALLS_IN = Recent[str, Any](parsed)
+_CALLS_IN = Recent[Any](parsed)
 
 
 class Smolagents(Dialect):

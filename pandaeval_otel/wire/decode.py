@@ -10,7 +10,6 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
-from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.model.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.wire.bounds import (
     LOG,
@@ -242,13 +241,12 @@ def _long(data: bytes, room: Room) -> Any:
     """Decodes one value; a string with a one-byte length without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
-    found = _text(data) if data[0] == _STRING else value(AnyValue.FromString(data))
+    found = value(AnyValue.FromString(data))
     if type(found) is not str:
         room.take(inside((found,)))
     return found
 
 
-_text: Recent[bytes, Any] = Recent(lambda data: value(AnyValue.FromString(data)))
 _SCALARS = frozenset({str, int, float, bool})
 
 

@@ -192,9 +192,17 @@ def record(message: Any) -> Reader:
                 raise BadOtlp("missing", declared[name].camelcase_name)
         return result
 
+    def read_pair(value: Any) -> dict[str, Any]:
+        """Reads a key with a text, as most attributes are, in one step."""
+        if type(value) is dict and len(value) == 2 and type(held := value.get("value")) is dict and len(held) == 1:
+            key, text = value.get("key"), held.get("stringValue")
+            if type(key) is str is type(text) and key.isascii() and text.isascii():
+                return {"key": key, "value": {"string_value": text}}
+        return read(value)
+
     _BEGUN.remove(message.full_name)
-    _RECORDS[message.full_name] = read
-    return read
+    _RECORDS[message.full_name] = found = read_pair if message.name == "KeyValue" else read
+    return found
 
 
 __all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]

@@ -60,13 +60,10 @@ class TimeLimit:
         """Returns ``work(*arguments)``. After ``seconds`` it is interrupted by :class:`OverTimeError`; if it goes on,
         with what it has by then, again after as many."""
         self.reason = ""
-        if not hasattr(signal, "setitimer"):
+        hears = self._listens or threading.current_thread() is threading.main_thread()
+        if not hears or not hasattr(signal, "setitimer"):
             return work(*arguments)
-        handler = None
-        if not self._listens:
-            if threading.current_thread() is not threading.main_thread():
-                return work(*arguments)
-            handler = signal.signal(signal.SIGALRM, self._end)
+        handler = None if self._listens else signal.signal(signal.SIGALRM, self._end)
         self._step, self._thread, since = "", threading.get_ident(), time.monotonic()
         others, again = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), max(seconds, 1.0))
         try:
