@@ -5,8 +5,7 @@ addresses of the answer, and identifiers in arguments of calls that change somet
 the instructions, the conversation before, an earlier result or a document has it, in any spelling or rounding, or if it
 follows: by arithmetic that the answer shows, step by step; else by one sum, difference, product or quotient of values
 that belong together (of one object, list, column or sentence), or an amount by a count or a rate. What the agent said
-itself earlier counts as far as it was grounded then. Bare numbers and shares are read for this arithmetic and are no
-claims by themselves.
+itself earlier counts as far as it was grounded then. Bare numbers and shares are read for this, and are no claims.
 
 It *fails* only on what is surely made up: an identifier, an amount or a date in a sentence that reports something,
 where the agent had values of that form or speaks of the user's case; or a contradiction (3 passengers, booked for 2;
