@@ -227,18 +227,18 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             if text.isdecimal() and len(text) <= 4:
                 counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
     for claim in stated if used else ():
-        other = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
-        if other is not None:
-            yield claim, other
+        instead = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
+        if instead is not None:
+            yield claim, instead
     for text, end, span_id in answers(trace):
         at = moment(end)
         mine = [claim for claim in stated if claim.span_id == span_id]
         places = {claim.value.start: claim for claim in mine}
         for match in HOURS.finditer(text):
             closes = places.get(match.start(2))
-            reason = closes and _other_end(times(match[1]), closes.value, had, at)
-            if closes is not None and reason:
-                yield closes, reason
+            other = _other_end(times(match[1]), closes.value, had, at) if closes is not None else None
+            if closes is not None and other is not None:
+                yield closes, other
         for match in _COUNTED.finditer(text) if counts else ():  # 3 passengers, where no argument of this key has it
             counted = counts.get(_stem(match[2]), [])
             numbers = [number for number, _ in counted]
