@@ -111,6 +111,8 @@ USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 
         ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "suspect"),
         ("It departs 午後1時15分.", "It departs 午後2時15分.", "suspect"),
         ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "suspect"),
+        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "suspect"),
+        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 30 minutes.", "suspect"),
         ("It is on May 14, 2026.", "It is on July 24, 2026.", "fails"),
         ("Am 14. Mai.", "Am 14. August.", "fails"),
         ("2026年5月14日です。", "2026年8月14日です。", "fails"),
@@ -169,6 +171,7 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
         ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
         ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $171", "suspect"),
         ([{"prices": [158, 141]}, {"gift": 128}], "?", "- Gift card: $128\n- Credit card: $181", "fails"),
+        ({"open": "09:00", "close": "17:00"}, "?", "It is open from 9 to 17.", "grounded"),
         ({"at": "14:30 EST"}, "?", "In London that is 19:30 GMT.", "grounded"),
         ({"at": "14:30 EST"}, "?", "In London that is 18:40 GMT.", "suspect"),
         ({"book": "2026-05-20"}, "Three days, please.", "Until 23 May 2026.", "grounded"),
@@ -198,7 +201,7 @@ def test_what_follows(had: Any, user: str, answer: str, worst: str) -> None:
         "I recommend to leave at 14:30.",
         "# 12 ways",
         "Hello! How can I help?",
-        "There are 178 seats, 3 h 40 min from here at 61 °C, 28 % more than 1,350,000 on page 77.",
+        "There are 178 seats at 61 °C, 28 % more than 1,350,000 on page 77, for 30 to 45 people.",
     ],
 )
 def test_what_is_no_claim(text: str) -> None:
@@ -207,7 +210,7 @@ def test_what_is_no_claim(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["It costs about $77.", "I suggest a budget of $77.", "It leaves at 14:30.", "Write to help@ferry.example."],
+    ["It costs about $77.", "I suggest a budget of $77.", "It leaves at 14:30.", "It takes 77 minutes."],
 )
 def test_what_does_not_report_or_may_be_rounded_is_suspect_and_fails_nothing(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 for $41")))
@@ -313,7 +316,7 @@ class TestContradictions:
         ],
     )
     def test_of_results(self, result: Any, right: str, wrong: str) -> None:
-        assert outcome(run("And?", right, call("look", {}, result))) in ("grounded", "no claim")
+        assert outcome(run("And?", right, call("look", {}, result))) == "grounded"
         found = ask(run("And?", wrong, call("look", {}, result)))
         assert (found.failed, found.label) == (True, "contradicts_calls")
 

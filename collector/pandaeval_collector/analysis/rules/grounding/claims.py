@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
-from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, values_of
+from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
 from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
@@ -54,9 +54,14 @@ _CASE = lazily(
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
-_CLAIMED = STRICT | {"time", "address", "url"}
-"""Kinds of values that answers claim. Bare numbers, shares and durations are none: of those that stood nowhere, most
-were rules of thumb, proposals and constants."""
+HOURS = re.compile(
+    r"(?<![\w:.])(?:from|von|de|da) (\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
+    r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
+)
+"""From 9 to 17."""
+_CLAIMED = STRICT | {"time", "duration", "address", "url"}
+"""Kinds of values that answers claim. Bare numbers and shares are none: of those that stood nowhere, most were
+constants, rules of thumb and proposals."""
 PRICE = lazily(r"\b(?:prices?|fares?|costs?|amount|charge|balance|fee|total)\b[^.!?\n]{0,40}\0")
 """Names of what is looked up: "Price: $40"."""
 _TERMS = (
@@ -136,9 +141,9 @@ class Claim:
     def of_the_rules(self) -> bool:
         """Whether it is a term that an agent is told rather than finds out: a rate, a limit, a voucher of so much,
         today's date."""
-        if self.value.kind != "amount":
-            return self.value.kind in ("date", "time") and self.reads(_TODAY)
-        return self.reads(_TERM) and not self.reads(_NO_TERM)
+        if self.value.kind in ("date", "time"):
+            return self.reads(_TODAY)
+        return self.value.kind in ("amount", "duration") and self.reads(_TERM) and not self.reads(_NO_TERM)
 
     def reads(self, pattern: re.Pattern[str]) -> bool:
         """Returns whether a pattern is found in the sentence, in which the value is a ``\\0``."""
@@ -167,6 +172,9 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
     """Yields the values that a folded answer states."""
     prose = _CODE.sub(lambda code: " " * len(code[0]), text)
     values = [value for value in values_of(prose) if specific(value)]
+    hours = [(match[end], match.start(end)) for match in HOURS.finditer(prose) for end in (1, 2)]
+    bare = [(text, start) for text, start in hours if all(start != value.start for value in values)]
+    values += [Value("time", text, start, times(text)) for text, start in bare if times(text)]
     ends = [match.start() for match in SENTENCE.finditer(prose)] if values else []
     for value in values:
         place = bisect_right(ends, value.start)
@@ -178,7 +186,11 @@ def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
         in_heading = value.kind not in STRICT and text.startswith("#", line)
         if in_heading or _EXAMPLE.search(text, max(line, value.start - 24), value.start) is not None:
             continue
-        if not (claim.reads(_NO_NAME) if value.kind == "identifier" else value.kind == "time" and claim.proposed):
+        if not (
+            claim.reads(_NO_NAME)
+            if value.kind == "identifier"
+            else value.kind in ("time", "duration") and claim.proposed
+        ):
             yield claim
 
 
@@ -190,6 +202,8 @@ def specific(value: Value) -> bool:
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
     if value.kind == "identifier":
         return _PLACEHOLDER.search(str(value.keys[0])) is None
+    if value.kind == "duration":
+        return sum(map(str.isdigit, value.text)) > 1 and value.number != 1440  # 24 hours are a day
     return value.kind in _CLAIMED and (value.kind != "amount" or value.number != 0)
 
 

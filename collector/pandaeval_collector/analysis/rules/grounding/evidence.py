@@ -64,6 +64,7 @@ class Content:
         self.units: dict[float, set[str]] = {}
         self.days: set[float] = set()
         self.times: set[float] = set()
+        self.durations: set[float] = set()
         self.groups: list[Group] = []
         self.objects: list[tuple[dict[str, Value], list[str]]] = []
         self._any(raw, "", _DEPTH)
@@ -156,6 +157,8 @@ class Content:
                 self.days.add(key)
             elif value.kind == "time":
                 self.times.add(key)
+            elif value.kind == "duration":
+                self.durations.add(key)
             else:
                 self.units.setdefault(key, set()).add(value.unit)
         return value

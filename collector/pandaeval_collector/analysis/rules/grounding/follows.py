@@ -54,7 +54,7 @@ _LEFT = re.compile(
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 """Indexed by the days since the year 1, modulo 7."""
 _ZONE = re.compile(r"\b(?:UTC|GMT|[ECMPAH][SD]?T|A[CEW][SD]T|[BIJK]ST|[CE]ES?T|NZ[SD]T|SGT|HKT|MSK)\b")
-_HALF_HOUR = 30.0
+_HALF_HOUR, _DAY = 30.0, 1440.0
 """By how much time zones lie apart."""
 
 
@@ -80,7 +80,7 @@ class Follows:
                 return self._rounded(claim.value, claim.at)
             case "date":
                 return self._dated(claim)
-            case "time":
+            case "time" | "duration":
                 return self._timed(claim)
         return self._had.has_key(claim.value, claim.at)
 
@@ -192,17 +192,31 @@ class Follows:
         )
 
     def _timed(self, claim: Claim) -> bool:
-        """Returns whether a time is known, as 1100 too, or may be that of another time zone, where a zone is named."""
+        """Returns whether a time is known, as 1100 too, lies a known duration from a known one, or may be that of
+        another time zone, where a zone is named; whether a duration is known, or lies between two known times."""
+        is_time = claim.value.kind == "time"
         wanted = {minutes for minutes in claim.value.keys if isinstance(minutes, float)}
-        plain = {each // 60 * 100 + each % 60 for each in wanted if each >= 60}
+        if is_time:
+            plain = {each // 60 * 100 + each % 60 for each in wanted if each >= 60}
+        else:  # numbers of minutes, hours or days whose unit a key tells, or nobody
+            plain = {each / size for each in wanted for size in (1.0, 60.0, _DAY)}
         times: set[float] = set()
+        lengths: set[float] = set()
         for content in self._had.by(claim.at):
-            if not (wanted.isdisjoint(content.times) and plain.isdisjoint(content.units)):
-                return True
+            of_kind = content.times if is_time else content.durations | content.times
+            written = (content.units[number] for number in plain & content.units.keys())
+            if not wanted.isdisjoint(of_kind) or any(units & {"", MEASURED} for units in written):
+                return True  # 9 h may be a time, too
             times |= content.times
-        if _ZONE.search(claim.sentence) is None or len(times) > _MOST_TIMES:
+            lengths |= content.durations
+        self._left -= len(times)
+        if len(times) > _MOST_TIMES or self._left <= 0:
             return False
-        return any((one - other) % _HALF_HOUR == 0 for one in wanted for other in times)
+        if not is_time:
+            return any((one - other) % _DAY in wanted for one in times for other in times)
+        zoned = _ZONE.search(claim.sentence) is not None
+        apart = {(one - other) % _DAY for one in wanted for other in times}
+        return any(each in lengths or _DAY - each in lengths or (zoned and each % _HALF_HOUR == 0) for each in apart)
 
 
 def _chain(text: str, numbers: Sequence[Value]) -> float | None:

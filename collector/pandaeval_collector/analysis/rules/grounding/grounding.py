@@ -19,6 +19,7 @@ from pandaeval_collector.analysis.rules.grounding.before import (
     shows_results,
 )
 from pandaeval_collector.analysis.rules.grounding.claims import (
+    HOURS,
     MOST_ANSWER,
     MOST_CLAIMS,
     PRICE,
@@ -41,11 +42,6 @@ _ROUNDS = 3
 _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
-_HOURS = re.compile(
-    r"(?<![\w:.])(?:from|von|de|da) (\d{1,2}(?::\d\d)?) ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?"
-    r"(\d{1,2}(?::\d\d)?)(?![\w:]|\.\d| ?h\b)"
-)
-"""From 9 to 17."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _AFTER_VALUE = re.compile(r"\d[\d.,:]*")
@@ -90,7 +86,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
     specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
     values that claim to be of this case count."""
     stated, called = claims(trace)
-    if not (stated or called or changing(trace) or any(_HOURS.search(text) for text, _, _ in answers(trace))):
+    if not (stated or called or changing(trace)):
         return None
     before = earlier.found if earlier is not None else ()
     had = evidence(trace, before)
@@ -219,7 +215,7 @@ def _sort_out(
 
 def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Grounding) -> Iterator[tuple[Claim, str]]:
     """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
-    themselves (3 passengers; from 9 to 19) to ``found``."""
+    themselves (3 passengers) to ``found``."""
     used: list[tuple[Value, str]] = []
     counts: dict[str, list[tuple[int, str]]] = {}
     for call in changing(trace):
@@ -231,21 +227,26 @@ def _contradictions(trace: Trace, stated: Sequence[Claim], had: Known, found: Gr
             if text.isdecimal() and len(text) <= 4:
                 counts.setdefault(_stem(key.rpartition("_")[2]), []).append((int(text), reason))
     for claim in stated if used else ():
-        other = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
-        if other is not None:
-            yield claim, other
+        instead = _instead(claim.value, used, stated, had) if claim.value.kind in ("identifier", "date") else None
+        if instead is not None:
+            yield claim, instead
     for text, end, span_id in answers(trace):
         at = moment(end)
-        others = [*_other_hours(text, had, at)]
+        mine = [claim for claim in stated if claim.span_id == span_id]
+        places = {claim.value.start: claim for claim in mine}
+        for match in HOURS.finditer(text):
+            closes = places.get(match.start(2))
+            other = _other_end(times(match[1]), closes.value, had, at) if closes is not None else None
+            if closes is not None and other is not None:
+                yield closes, other
         for match in _COUNTED.finditer(text) if counts else ():  # 3 passengers, where no argument of this key has it
             counted = counts.get(_stem(match[2]), [])
             numbers = [number for number, _ in counted]
             if counted and int(match[1]) not in {*numbers, sum(numbers)}:
-                others.append((Value("number", match[0], match.start(), (float(match[1]),)), counted[0][1]))
-        for value, reason in others:
-            claim = Claim(value, at, span_id, text, text)
-            found.check(claim, Loose(claim, reason))
-        yield from _exchanged([claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS], had, at)
+                value = Value("number", match[0], match.start(), (float(match[1]),))
+                claim = Claim(value, at, span_id, text, text)
+                found.check(claim, Loose(claim, counted[0][1]))
+        yield from _exchanged(mine[:_MOST_FIELDS], had, at)
 
 
 def _instead(value: Value, used: Sequence[tuple[Value, str]], stated: Sequence[Claim], had: Known) -> str | None:
@@ -263,18 +264,16 @@ def _stem(word: str) -> str:
     return word.casefold().removesuffix("s")
 
 
-def _other_hours(text: str, had: Known, at: int) -> Iterator[tuple[Value, str]]:
-    """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
-    for match in _HOURS.finditer(text):
-        begins, ends = times(match[1]), times(match[2])
-        for source in had.sources:
-            for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
-                hours = [value for value in fields.values() if value.kind == "time"]
-                if len(hours) != 2 or hours[0].keys[0] not in begins or not ends or hours[1].keys[0] in ends:
-                    continue
-                if all(content.times.isdisjoint(ends) for content in had.by(at)):
-                    yield Value("time", match[2], match.start(2), ends), f"results have {hours[1].text} there"
-                    return
+def _other_end(begins: Sequence[float], closes: Value, had: Known, at: int) -> str | None:
+    """Says with what hours of a result end that begin as those of an answer do (from 9 to 19), if it ends otherwise."""
+    if any(not content.times.isdisjoint(closes.keys) for content in had.by(at)):
+        return None
+    for source in had.sources:
+        for fields, _ in source.content.objects if source.who == "result" and source.at <= at else ():
+            hours = [value for value in fields.values() if value.kind == "time"]
+            if len(hours) == 2 and hours[0].keys[0] in begins:
+                return f"results have {hours[1].text} there"
+    return None
 
 
 def _exchanged(stated: Sequence[Claim], had: Known, at: int) -> Iterator[tuple[Claim, str]]:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-Kind = Literal["identifier", "amount", "number", "date", "time", "address", "url"]
+Kind = Literal["identifier", "amount", "number", "date", "time", "duration", "address", "url"]
 NUMBERS = ("amount", "number")
 ORDINAL, MEASURED = "th", "measured"
 """The unit of a number that numbers something (3rd), and of one that is no amount: 41 kg."""
@@ -27,8 +27,8 @@ _UNITS = {"ordinal": ORDINAL, "measured": MEASURED, "percentage": "%"}
 class Value:
     """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
     likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
-    (year 0 if missing); minutes of a day. ``step``: the unit of its last digit. ``unit``: of a number, the currency of
-    an amount; ``""``: none is named."""
+    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number,
+    the currency of an amount; ``""``: none is named."""
 
     kind: Kind
     text: str
@@ -123,6 +123,15 @@ _TIME = (
     rf"|(?:{_PARTS_OF_DAY})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
 )
 
+_HOUR, _MINUTE = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
+_DURATION = (
+    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_HOUR}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTE}\b)?"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTE}\b"
+)
+_PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?)[ \-]?([DHSM])", re.IGNORECASE)
+_MINUTES_OF = {"D": 1440.0, "H": 60.0, "M": 1.0, "S": 1 / 60}
+
 
 def _dates(text: str) -> tuple[float, ...]:
     numbers = [int(each) for each in _DIGITS.findall(text)]
@@ -203,8 +212,8 @@ _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CO
 _CURRENCY = re.compile(rf"\b(?:{_CODE_NAMES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
 _UNIT = (
     r"(?:(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
-    r"em|fps|dpi|p|s?qm|h|min)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|h|hrs?|hours?|mins?|minutes?|"
-    r"miles?|kilomet(?:er|re)s?|met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
+    r"em|fps|dpi|p|s?qm)|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|"
+    r"met(?:er|re)s?|days?|weeks?|months?|years?|seconds?|secs?))"
 )
 
 
@@ -245,9 +254,10 @@ _ALTERNATIVES = {
     "amount": rf"(?:{_SIGN}|\b(?:{_CODE_NAMES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
     "phone": r"(?<![\dA-Za-z])(?:\+\d{1,3}[ \-.]?)?(?:\(\d{2,4}\)|\d{3})[ \-.]\d{3}[ \-.]\d{4}(?!\d)|\+\d{8,15}\b",
     "time": _TIME,
+    "duration": _DURATION,
     "percentage": rf"{_FREE}(?:{_PLAIN})\s?(?:%|percent\b|Prozent\b|per cent\b)",
     "ordinal": rf"{_FREE}\d{{1,3}}(?:st|nd|rd|th)(?![A-Za-z0-9_\-/])",
-    "measured": rf"{_FREE}(?:{_PLAIN}){_UNIT}(?: ?{_DAY}{_UNIT})?(?![A-Za-z0-9_\-/])",
+    "measured": rf"{_FREE}(?:{_PLAIN}){_UNIT}(?![A-Za-z0-9_\-/])",
     "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]{0,63}\d)(?=[0-9_\-]{0,63}[A-Za-z_])"
     r"[A-Za-z0-9]++(?:[\-_]++[A-Za-z0-9]++)*",
     "number": rf"{_FREE}{_NUMBER}",
@@ -268,7 +278,7 @@ _IDIOM = lazily(
     rf"(?:(?:{_TECHNICAL})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
     r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s"
     r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
-    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2}|PT?(?:\d+[DHMST])+)$"
+    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
 )
 """What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
 odds, durations; functions (aes256_encrypt)."""
@@ -342,7 +352,11 @@ def _read(kind: str, text: str, start: int) -> Value | None:
         case "date":
             return Value("date", text, start, days) if (days := _dates(text)) else None
         case "time":
-            return Value("time", text, start, minutes) if (minutes := times(text)) else None
+            return Value("time", text, start, found) if (found := times(text)) else None
+        case "duration":  # 17 h 30 and PT17H30M are 1,050 minutes; Stunden are hours
+            parts = _PART_OF_DURATION.findall(re.sub("(?i)st", "h", text))
+            minutes = sum(float(number) * _MINUTES_OF[sign.upper()] for number, sign in parts)
+            return Value("duration", text, start, (minutes,)) if minutes else None
         case "phone":
             return Value("identifier", text, start, (squeezed(text),))
         case "identifier":

@@ -1,18 +1,17 @@
 """Does what the agent reports stand in what it had?
 
-Grounded / checked, by code alone, in any language: identifiers, amounts, dates, times, e-mail and web addresses of the
-answer, and identifiers in arguments of calls that change something. A value is grounded if the user, the instructions,
-the conversation before, an earlier result or a document has it, in any spelling or rounding, or if it follows: by
-arithmetic that the answer shows, step by step; else by one sum, difference, product or quotient of values that belong
-together (of one object, list, column or sentence), or an amount by a count or a rate. What the agent said itself
-earlier counts as far as it was grounded then. Bare numbers, shares and durations are read for this arithmetic and are
-no claims by themselves.
+Grounded / checked, by code alone, in any language: identifiers, amounts, dates, times, durations, e-mail and web
+addresses of the answer, and identifiers in arguments of calls that change something. A value is grounded if the user,
+the instructions, the conversation before, an earlier result or a document has it, in any spelling or rounding, or if it
+follows: by arithmetic that the answer shows, step by step; else by one sum, difference, product or quotient of values
+that belong together (of one object, list, column or sentence), or an amount by a count or a rate. What the agent said
+itself earlier counts as far as it was grounded then. Bare numbers and shares are read for this, and are no claims.
 
 It *fails* only on what is surely made up: an identifier, an amount or a date in a sentence that reports something,
 where the agent had values of that form or speaks of the user's case; or a contradiction (3 passengers, booked for 2;
 the tax called the subtotal; from 9 to 19 where the result has 17:00). All else that does not stand there (times,
-addresses, estimates, proposals, an amount that other amounts of the answer lead to) is a suspect: `metadata.suspect`
-lists it, and the score alone fails nothing.
+durations, addresses, estimates, proposals, an amount that other amounts of the answer lead to) is a suspect:
+`metadata.suspect` lists it, and the score alone fails nothing.
 
 Code, names in backticks, numbers in headings, examples, options, types and names of files are no claims. Where nothing
 was called in the session, an answer states what its model knows: there only what claims to be of this case ("your
