@@ -338,7 +338,7 @@ def test_a_verdict_comes_first_and_leads_to_the_calls_that_show_it(page: Page, t
     score = Score(0.04, "it went by mail", {**parts, "blame": blame}, label="wrong_thing", span_ids=(tools[1].span_id,))
     results = [result(made, "coherence", 0.1), result(made, "correctness", score, kind="llm")]
     page.open(report([made], results).save(tmp_path), "#/t/0")
-    assert page.text(".score-strip > .result").startswith("✗\nWrong thing\n4 % sure that it is right")
+    assert page.text(".score-strip > .result").startswith("✗\nWrong thing\n96 % sure")
     assert page.run("document.querySelector('[aria-selected=true]').dataset.row") == "2", "the first wrong step"
     assert page.texts(".things li") == [
         "✓\ncancel order 12\nrightly declined\ncall 1",

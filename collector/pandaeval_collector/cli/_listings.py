@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import many, print_json, print_list, print_
 from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.show.view.lines import headline, incident_line, result_text, session_headline, trace_lines
 from pandaeval_collector.show.view.rates import OutcomeCounts
-from pandaeval_collector.show.view.texts import NONE, moment, number
+from pandaeval_collector.show.view.texts import NONE, moment, number, said
 
 Row = Mapping[str, Any]
 _MOST, ID = 100, 12
@@ -100,7 +100,7 @@ INCIDENTS = Listing(
         "runs",
         ("last", lambda row: moment(row["last_at"])),
         ("agent", lambda row: ", ".join(row["agents"])),
-        ("cause", lambda row: f"{row['label'].replace('_', ' ')}: {row['reason']}"[:_MOST]),
+        ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * _MOST)),
     ),
     "no incident is like that",
     says_why=True,

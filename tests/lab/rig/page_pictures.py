@@ -1,19 +1,24 @@
-"""Makes the pictures of the live page in docs/pictures: a collector that was sent recordings of real frameworks, some
-crashes and some lies. Each page wide and on a phone, light and dark, as WebP in docs/pictures/pages.
+"""Makes the pictures of the live page in docs/pictures: a collector that was sent recordings of real frameworks, the
+demo's sessions with a model's recorded verdicts, some crashes and some lies. Each page wide and on a phone, light and
+dark, as WebP in docs/pictures/pages.
 
 python tests/lab/rig/page_pictures.py [FOLDER]     (from the root; needs a Chromium)
 """
 
 from __future__ import annotations
 
+import json
+import lzma
 import sys
 import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 SCENARIOS = ("good_session", "good", "tool_loop", "crashed", "repeated_answer", "wrong_tool", "off_topic", "tool_error")
-PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/table-for-four")
+PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/made-up-price")
 _A_DAY = 23 * 60
 """Minutes over which the recordings are spread."""
 
@@ -32,19 +37,20 @@ def main() -> None:
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
     (out / "pages").mkdir(parents=True, exist_ok=True)
     captures = ROOT / "tests" / "golden" / "captures"
-    files = [file for name in SCENARIOS for file in sorted(captures.glob(f"*/{name}.otlp.jsonl"))[:4]]
-    links = {"PANDAEVAL_UI__LINKS": '{"Jaeger": "http://localhost:16686/trace/{trace_id}"}'}
-    with tempfile.TemporaryDirectory() as name, CollectorProcess(Path(name) / "run", links) as running:
+    recorded = [file for name in SCENARIOS for file in sorted(captures.glob(f"*/{name}.otlp.jsonl"))[:4]]
+    settings = {"PANDAEVAL_UI__LINKS": '{"Jaeger": "http://localhost:16686/trace/{trace_id}"}', **_judge()}
+    with tempfile.TemporaryDirectory() as name, CollectorProcess(Path(name) / "run", settings) as running:
         running.start()
         with Page(program, Path(name)) as page:
             _shot(page, f"{running.http}/#/", out / "pages", "nothing-yet")
-            send(running, recent(files, Path(name) / "recent", _A_DAY))
+            send(running, recent([*recorded, *_demo(Path(name))], Path(name) / "recent", _A_DAY))
             for request in (mix(12), booking(), silent()):
                 post(running.http, request)
-            running.until(lambda: {"table-for-four", "loop"} <= _sessions(running), "done with all")
+            running.until(lambda: {"table-for-four", "loop", "made-up-price"} <= _sessions(running), "done with all")
+            running.until(lambda: len(_verdicts(running)) == 10, "judged")
             running.until(running.at_rest, "at rest")
-            trace = next(said["trace_id"] for said in running.results() if said["session_id"] == "table-for-four")
-            lie, loop = (_trace_of(running, session) for session in ("send_reminder", "loop"))
+            lie, loop, told = (_trace_of(running, session) for session in ("send_reminder", "loop", "made-up-price"))
+            trace = next(said["trace_id"] for said in told if said["label"] == "made_up_value")
             [group] = {said["metadata"]["failure_group"]["id"] for said in lie if said["label"] == "false_success"}
             named = {address.partition("/")[0] or "first": address for address in (*PAGES, f"trace/{trace}")}
             named |= {"incident": f"failures?group={group}"}
@@ -55,8 +61,36 @@ def main() -> None:
             assert not page.complaints
 
 
+def _judge() -> Mapping[str, str]:
+    """The settings of the judge whose verdicts on the demo's sessions are recorded; others are not judged."""
+    from pandaeval_lab.cli._recordings import recorded_judge
+
+    held = recorded_judge()
+    return {
+        "PANDAEVAL_JUDGE__MODEL": str(held["judge.model"]),
+        "PANDAEVAL_JUDGE__API_BASE": str(held["judge.api_base"]),
+        "PANDAEVAL_JUDGE__DELAY": "0s",
+        "PANDAEVAL_JUDGE__ONLY__ATTRIBUTES": '{"deployment.environment.name": "demo"}',
+        "PANDAEVAL_METRICS__ENABLED": json.dumps(held["metrics.enabled"]),
+    }
+
+
+def _demo(folder: Path) -> list[Path]:
+    """The demo's sessions in an environment of their own: those of the first day, and the last one."""
+    packed = files("pandaeval_lab.cli._recordings").joinpath("sessions.otlp.jsonl.xz").read_bytes()
+    lines = lzma.decompress(packed).decode().replace('"staging"', '"demo"').splitlines()
+    parts = {folder / "day.otlp.jsonl": lines[:-4], folder / "next-day.otlp.jsonl": lines[-4:]}
+    for file, part in parts.items():
+        file.write_text("\n".join(part), "utf-8")
+    return [*parts]
+
+
 def _sessions(running: object) -> set[str | None]:
     return {said["session_id"] for said in running.results()}  # type: ignore[attr-defined]
+
+
+def _verdicts(running: object) -> set[str | None]:
+    return {said["session_id"] for said in running.results() if said["metric"] == "correctness"}  # type: ignore[attr-defined]
 
 
 def _trace_of(running: object, session: str) -> list[dict[str, object]]:

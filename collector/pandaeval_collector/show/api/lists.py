@@ -45,7 +45,7 @@ def lists(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         page = finder.traces(names.wanted(wanted), worst_first=worst_first, after=after, limit=limit)
         return shapes.Traces(items=[*map(shapes.TraceRow.of, page.rows)], next=cursor_of(page.next))
 
-    @reads.operation(app, "/traces/{trace_id}", "A trace with all that was understood", large=True)
+    @reads.operation(app, "/traces/{trace_id:path}", "A trace with all that was understood", large=True)
     def trace(trace_id: str) -> shapes.TraceDetail:
         id_ = names.trace(trace_id)
         row = finder.trace(id_)

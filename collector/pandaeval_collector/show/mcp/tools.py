@@ -30,9 +30,7 @@ Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("te
 Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
 Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
-TraceId = Annotated[
-    str, Field(min_length=4, max_length=64, description="32 hex digits, of which the first few are enough.")
-]
+TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]

@@ -107,7 +107,7 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
     """Yields what is known of whether a run did its job: by a judge, else by rules, and by people. ``own``: results of
     its session."""
     judged = [each for each in (*own, *row["results"]) if each["metric"] == "correctness"]
-    if not judged:
+    if not any(each["outcome"] == "scored" for each in judged):
         yield f"not judged; by rules {len(failing(row['results']))} findings: {headline(row, 300)}"
     for each in judged:
         yield result_text(each, 400)

@@ -17,10 +17,16 @@ function sessionPage(session) {
     again(session),
     verdicts.length ? el("section", { class: "score-strip card", "aria-label": "Verdict" }, verdicts.map((result) => verdictOf(result, result, openingInto(opened, null), null, (step) => stepHref(session, result, step))), opened) : null,
     el("h2", {}, "Scores"),
-    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
+    el("div", { class: "cards two" }, session.results.filter((result) => !isVerdict(result.metric)).map(verdicts.length ? besideVerdict : (result) => result).map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),
     list, more,
   ];
+}
+
+// What rules say of a session that a judge has read, too: they do not know of the verdict.
+function besideVerdict(result) {
+  const cut = (text) => text && text.replace("; task success: not judged", "");
+  return { ...result, spelled: cut(result.spelled), reason: cut(result.reason) };
 }
 
 // Where a step of a conversation is that a judge names: the first wrong one is known by its span; another by counting the

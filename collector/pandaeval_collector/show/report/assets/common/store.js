@@ -60,8 +60,14 @@ function unitOf(index, [kind, at, same]) {
 
 function unitState(unit) {
   if (unit.rows.some((row) => row.state === "bad") || (unit.session && unit.session.state === "bad")) return "bad";
+  if (verdictOn(unit)) return "good"; // a failed one has made it bad
   if (unit.session && unit.session.results.some((result) => result.says)) return "quiet";
   return unit.rows.some((row) => row.state === "good") ? "good" : "none";
+}
+
+// What a judge says of whether the agent did its job in a session.
+function verdictOn({ session }) {
+  return session && session.results.find((result) => isVerdict(result.metric) && typeof result.success === "boolean");
 }
 
 // The result that says most about what is wrong in a unit, and the trace that it is about. What was found in a trace
@@ -71,8 +77,8 @@ function worstOf(unit) {
   const better = (a, b) => !b || (a.success === false) > (b.result.success === false)
     || ((a.success === false) === (b.result.success === false) && a.signal < b.result.signal);
   for (const row of unit.rows) if (row.worst && better(row.worst, found)) found = { result: row.worst, row };
-  const verdict = unit.session && unit.session.results.find((result) => isVerdict(result.metric) && result.success === false);
-  if (verdict) return { result: verdict, row: null };
+  const verdict = verdictOn(unit);
+  if (verdict && verdict.success === false) return { result: verdict, row: null };
   const whole = unit.session && unit.session.worst;
   if (whole && whole.success === false && !(found && found.result.success === false)) return { result: whole, row: null };
   return found || (whole ? { result: whole, row: null } : null);

@@ -31,7 +31,7 @@ function beginning() {
     into.replaceChildren(el("h3", {}, "In the agent's environment"), copied(lines.map((line) => `export ${line}`).join("\n"), true), ...(code ? [el("h3", {}, "Where the agent starts"), copied(code, true)] : []));
   };
   show(Object.keys(FRAMEWORKS)[0]);
-  return el("section", { class: "card" }, el("h2", {}, "Send the first trace"),
+  return el("section", { class: "card beginning" }, el("h2", {}, "Send the first trace"),
     el("label", {}, "Framework ", el("select", { onchange: (event) => show(event.target.value) }, Object.keys(FRAMEWORKS).map((name) => el("option", { value: name }, name)))), into,
     el("p", { class: "muted" }, "A trace appears some seconds after its last span; it has to hold the work of an agent. What arrived is counted as pandaeval_spans_total in /metrics, and the log says what is wrong with it. More frameworks: docs/instrument.md."));
 }

@@ -6,7 +6,7 @@ async function overview(query) {
   if (!whole.rates.length && !body.index.order.length) return [el("h1", {}, "Nothing was scored yet"), raised(), beginning()];
   const blind = isBlind(body);
   return [
-    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, whole.judge && body.traces !== null ? findings(body, query) : "")), windows(query)),
+    el("div", { class: "top" }, el("h1", {}, headline(body, query, matching)), el("span", { class: "muted" }, summary(found, judged(query).all && body.traces !== null ? findings(body, query) : "")), windows(query)),
     raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     zoomable(found, query),
