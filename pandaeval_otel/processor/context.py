@@ -1,7 +1,6 @@
 """Sets the session, user, test case and trial of the spans that follow.
 
-Each ``using_…`` is a context manager and a decorator. As a decorator it takes functions, coroutines, generators and
-asynchronous generators; of a generator it covers each step, so that nothing leaks to the caller between two steps.
+Each ``using_…`` is a context manager and a decorator of functions and coroutine functions.
 Threads see it if they run in a copy of the context (``asyncio.to_thread``, ``contextvars.copy_context().run``,
 OpenTelemetry's threading instrumentation), or if the function that they run is decorated.
 """
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import Token
 from dataclasses import replace
@@ -84,7 +83,10 @@ class Around:
         raise NotImplementedError
 
     def __call__(self, function: Function) -> Function:
-        """Decorates a function or a coroutine function."""
+        """Decorates a function or a coroutine function. Raises ``TypeError`` for a generator function: between two
+        steps it would hold in the caller's code."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__name__} is a generator: use `with` around the loop that reads it")
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -128,60 +130,8 @@ class Using(Around):
             # Entered in a generator that is closed in another context, which never had our value.
             return
 
-    def __call__(self, function: Function) -> Function:
-        """Decorates a function of any kind."""
-        if inspect.isasyncgenfunction(function):
-            return cast(Function, functools.wraps(function)(self._async_generator(function)))
-        if inspect.isgeneratorfunction(function):
-            return cast(Function, functools.wraps(function)(self._generator(function)))
-        return super().__call__(function)
-
     def _again(self) -> Using:
         return Using(self._propagate, **self._ids)
-
-    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            inner = function(*args, **kwargs)
-            step = functools.partial(inner.send, None)
-            try:
-                while True:
-                    with self._again():
-                        item = step()
-                    try:
-                        step = functools.partial(inner.send, (yield item))
-                    except GeneratorExit:
-                        raise
-                    except BaseException as error:  # noqa: BLE001 - what is thrown in is the inner generator's to handle
-                        step = functools.partial(inner.throw, error)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                with self._again():
-                    inner.close()
-
-        return wrapper
-
-    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            inner = function(*args, **kwargs)
-            step = functools.partial(inner.asend, None)
-            try:
-                while True:
-                    with self._again():
-                        item = await step()
-                    try:
-                        step = functools.partial(inner.asend, (yield item))
-                    except GeneratorExit:
-                        raise
-                    except BaseException as error:  # noqa: BLE001 - what is thrown in is the inner generator's to handle
-                        step = functools.partial(inner.athrow, error)
-            except StopAsyncIteration:
-                return
-            finally:
-                with self._again():
-                    await inner.aclose()
-
-        return wrapper
 
 
 # Opens the root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
@@ -199,8 +149,7 @@ def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> A
     server's, if there is one. An exception that leaves it is recorded on the span, which gets status ERROR, and
     propagates.
 
-    ``tracer_provider``: default the global one when the span starts. Raises ``TypeError`` as a decorator of a generator
-    function: the span would be current in the caller's code between two steps.
+    ``tracer_provider``: default the global one when the span starts.
     """
     return AgentTurn(name, tracer_provider)
 
@@ -225,12 +174,6 @@ class AgentTurn(Around):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open.pop().__exit__(kind, error, traceback)
-
-    def __call__(self, function: Function) -> Function:
-        """Decorates a function or a coroutine function."""
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(f"agent_turn cannot decorate the generator {function.__name__}: use it with `with` inside")
-        return super().__call__(function)
 
     def _again(self) -> AgentTurn:
         return AgentTurn(self._name, self._provider)

@@ -46,6 +46,8 @@ LIMITS = {"PANDAEVAL_LINE__TIMEOUT": "12s", "PANDAEVAL_LINE__TRACE_TIMEOUT": "2s
 DONE_S = 280.0
 _ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
+SLOWLY = pytest.mark.slow
+"""A search in C holds more than what runs or sleeps in Python: what stops it stops those."""
 
 
 def _hostile(agent: str, traces: Sequence[MadeTrace]) -> list[MadeTrace]:
@@ -65,7 +67,9 @@ def _set(span: Span, key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("agent", ["spins", "sleeps", "pumps"])
+@pytest.mark.parametrize(
+    "agent", ["pumps", *(pytest.param(each, marks=pytest.mark.slow) for each in ("spins", "sleeps"))]
+)
 def test_a_trace_that_takes_for_ever_costs_its_own_results(agent: str, times: int, tmp_path: Path) -> None:
     module = tmp_path / "slow_metric.py"
     module.write_text(SLOW)

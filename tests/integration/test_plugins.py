@@ -214,6 +214,7 @@ def file(tmp_path: Path) -> Path:
     return target
 
 
+@pytest.mark.slow  # a collector scores with the same registry
 def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, file: Path) -> None:
     told = _run(
         *("evaluate", file, "--format", "json"), path=_path(installed), PANDAEVAL_METRICS__MODULES=f"[{own}]"
@@ -397,6 +398,7 @@ def _overview(collector: CollectorProcess) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow  # a collector tells it in the test above
 def test_commands_tell_what_components_raise(installed: Path, moody: Path, file: Path) -> None:
     path = _path(installed, moody)
     told = r"warning: components raised, and what they should have given is missing: dialect moody \d times"

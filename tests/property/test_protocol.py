@@ -45,6 +45,7 @@ def found() -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow  # proves the machine, not the product
 class TestTheMachineFinds:
     """Faults that are made in the real code; a machine that finds none would prove nothing."""
 

@@ -21,7 +21,7 @@ from typing import Any
 
 POOL = " a\n1A-_.,/(['\"=:\\é<*#)]}{`««x0\t|~%$?!+&;@^\u2026ne"
 """Characters that repetitions are tried with, where they take them."""
-SIZES = (24, 32, 48, 96, 192, 1_536, 12_288)
+SIZES = (24, 32, 48, 96, 192, 1_536, 6_144)
 """About so many characters: few first, since what doubles with each would not end with more."""
 MOST_SECONDS = 0.01
 """Below this nobody waits, and a clock says little: the square takes longer at the last size."""

@@ -94,10 +94,6 @@ class StoreReader(StoreTable):
         rows = numbers.each_of(reader, query, trace_ids, numbers.blocks(reader))
         return {trace_id: _decided(*row) for trace_id, *row in rows}
 
-    def decided_ids(self) -> set[bytes]:
-        """The ids of all decided traces that the store remembers."""
-        return {trace_id for (trace_id,) in self._rows("SELECT trace_id FROM traces")}
-
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
         """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
         undecided trace."""

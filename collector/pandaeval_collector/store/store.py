@@ -331,7 +331,7 @@ JUDGE_WRITES = frozenset(
     {
         *_CALLS,
         *(f"jobs.{name}" for name in ("lease", "lease_old", "put_back", "release_all")),
-        *("put", "runs.stand", "spending.settle_all"),
+        *("put", "spending.settle_all"),
     }
 )
 """What the judge's process may have written, by the name of the store's method."""

@@ -117,7 +117,7 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         passed=int(passes.sum()),
         failed=int((1 - passes).sum()),
         threshold=threshold,
-        kappa=_jackknifed(yes_no, labelled, _kappa),
+        kappa=AgreementEstimate(*jackknifed(np.asarray(yes_no), labelled.clusters, _kappa)),
         auroc=_auroc(labelled, passes),
         suggested=_suggested(labelled, passes, over, cuts, threshold),
         at=tuple(
@@ -132,10 +132,6 @@ def _kappa(sums: Values) -> Values:
     agreed = total + 2 * both - people - judge
     chance = (people * judge + (total - people) * (total - judge)) / total
     return _ratio(agreed - chance, total - chance)
-
-
-def _jackknifed(columns: list[Values], labelled: Labelled, of: Callable[[Values], Values]) -> AgreementEstimate:
-    return AgreementEstimate(*jackknifed(np.asarray(columns), labelled.clusters, of))
 
 
 def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:

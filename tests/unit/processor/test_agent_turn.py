@@ -91,7 +91,7 @@ def test_one_object_may_be_used_again_and_nested(traced: Traced) -> None:
 
 
 def test_a_generator_is_refused_with_the_cure() -> None:
-    with pytest.raises(TypeError, match="steps: use it with `with` inside"):
+    with pytest.raises(TypeError, match="steps is a generator"):
 
         @agent_turn("travel")
         def steps() -> object:

@@ -32,7 +32,7 @@ def test_what_is_counted_covers_what_is_taken(spans: int, characters: int) -> No
     gc.collect()
     tracemalloc.start()
     before, counted = tracemalloc.get_traced_memory()[0], collecting.held_bytes
-    fill(400)
+    fill(100)
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()

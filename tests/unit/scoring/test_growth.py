@@ -16,7 +16,7 @@ from support.hostile_traces import SPANS
 
 MOST_RATIO = 6.0
 """Most that four times the trace may cost: linear is 4, the square is 16."""
-MOST_SECONDS = 0.3
+MOST_SECONDS = 0.1
 """Below this nobody waits, and a clock says little."""
 SIZES = (250, 1_000, 4_000)
 SQUARE = {"growing history"}
@@ -45,9 +45,14 @@ def cpu(name: str, size: int) -> float:
 def test_four_times_the_trace_takes_about_four_times_as_long(name: str) -> None:
     cpu("distinct", 3)  # loads what is loaded at first use
     for smaller, larger in pairwise(SIZES):
-        if cpu(name, larger) > MOST_SECONDS:
-            # A full cache may make a step; what grows faster than it should does so from there on, too.
-            assert _ratio(name, smaller, larger) <= MOST_RATIO or _ratio(name, larger, 4 * larger) <= MOST_RATIO
+        if (many := cpu(name, larger)) > MOST_SECONDS:
+            # Measured again where once does not tell, and at the next size: a full cache may make a step; what grows
+            # faster than it should does so from there on, too.
+            assert (
+                many / cpu(name, smaller) <= MOST_RATIO
+                or _ratio(name, smaller, larger) <= MOST_RATIO
+                or _ratio(name, larger, 4 * larger) <= MOST_RATIO
+            )
             return
 
 

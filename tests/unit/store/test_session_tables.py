@@ -127,7 +127,7 @@ class TestDecided:
         self.decide(store, 1, digest="abc")
         self.decide(store, 2, chunks=())
         assert [store.reads.held(trace_id(number)) for number in (1, 2, 3)] == [("abc", (7, 9)), ("d", ()), None]
-        assert store.reads.decided_ids() == {trace_id(1), trace_id(2)}
+        assert store.reads.decided([trace_id(each) for each in range(1, 4)]).keys() == {trace_id(1), trace_id(2)}
 
     @pytest.mark.parametrize("number", [1, 499, 500, 501, 1200])
     def test_all_that_are_asked_for_are_found(self, store: Store, number: int) -> None:

@@ -11,10 +11,10 @@ from support.pumping import Pattern, slow_texts
     ("text", "method"),
     [
         (r"[^()\n]*\(?[^()\n]*\)?;?$", "match"),  # adjacent repeats
-        (r"\s*([/]?)\s*done", "match"),
+        pytest.param(r"\s*([/]?)\s*done", "match", marks=pytest.mark.slow),
         (r"(?:a+)+$", "match"),  # a repeat in a repeat
         (r"<code>(.{1,20000}?)</code>", "search"),  # many beginnings
-        (r"(?:\[tool: [^\]]*\])+$", "search"),
+        pytest.param(r"(?:\[tool: [^\]]*\])+$", "search", marks=pytest.mark.slow),
         (r"\b[\w-]*\d[\w-]*", "search"),  # a search that begins within a run
     ],
 )
