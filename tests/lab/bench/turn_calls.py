@@ -68,7 +68,8 @@ class Counted:
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         answer = await self._judge.complete(call)
-        if not asked_parts(call.messages[2]["content"]):
+        assert call.response_format is not None
+        if not asked_parts(call.messages[2]["content"], call.response_format["json_schema"]["name"]):
             return answer
         long = self._count(answer.text)
         self.calls += 1
