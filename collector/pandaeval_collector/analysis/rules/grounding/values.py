@@ -129,7 +129,7 @@ _DURATION = (
     rf"|{_APART}\d{{1,4}}[ \-]?{_HOUR}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTE}\b)?"
     rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTE}\b"
 )
-_PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?)[ \-]?([DHSM])", re.IGNORECASE)
+_PART_OF_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)[ \-]?([DHSM])", re.IGNORECASE)
 _MINUTES_OF = {"D": 1440.0, "H": 60.0, "M": 1.0, "S": 1 / 60}
 
 
