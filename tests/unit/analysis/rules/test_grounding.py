@@ -132,6 +132,20 @@ def test_values_in_any_spelling_or_derived(right: str, wrong: str, worst: str) -
 
 PRICES = [{"id": "A", "fare": 355, "tax": 31}, {"id": "B", "fare": 474, "tax": 40}]
 UPGRADES = [{"from": 317, "to": 800}, {"from": 212, "to": 900}, {"from": 336, "to": 500}]
+TRIPS = [{"paid": 1210, "fares": [140, 101]}, {"paid": 905, "fares": [107, 141, 108]}, {"paid": 760, "fares": [172]}]
+REFUNDS = """1. Rome, for two
+- Paid: $1,210
+- Economy: $140 + $101 = $241, for two $482
+- Back: $1,210 - $482 = $728
+2. Oslo
+- Paid: $905
+- Economy: $107 + $141 + $108 = $356
+- Back: $905 - $356 = $549
+3. Lima
+- Paid: $760
+- Economy: $172
+- Back: $760 - $172 = $588
+In all you get back """
 SAVINGS = "- A saves $483\n- B saves $688\n- C saves $164\n\nTotal savings: "
 CABINS = {"flight": "HAT-072", "prices": {"economy": 131, "business": 188}, "seats": {"economy": 4}}
 BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price": 299}
@@ -157,6 +171,8 @@ BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price"
         ([{"fare": 120}, {"bus": 80}], "?", "A is $120, B $80: (3 × $120) + (2 × $80) = $530.", "fails"),
         (UPGRADES, "?", f"{SAVINGS}$1,335", "grounded"),
         (UPGRADES, "?", f"{SAVINGS}$1,345", "fails"),
+        (TRIPS, "?", f"{REFUNDS}$1,865.", "suspect"),
+        (TRIPS, "?", f"{REFUNDS}$1,885.", "fails"),
         ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
         (PRICES, "?", "Both fares are $829.", "grounded"),
         (PRICES, "?", "A with its tax is $386.", "grounded"),

@@ -119,11 +119,16 @@ class Follows:
 
     def by_the_answer(self, claim: Claim) -> bool:
         """Returns whether one calculation with other numbers of the same answer leads to an amount, however little they
-        belong together, or an amount of the answer adds up with it to a total of the evidence."""
+        belong together, or it is the total of lines above it, or an amount of the answer adds up with it to a total of
+        the evidence."""
         wanted = claim.value.number
         beside = [each for each in values_of(claim.text) if each.kind in NUMBERS and each.unit != MEASURED]
         numbers = frozenset(islice((each.number for each in beside if each.number != wanted), _MOST_OWN))
         if numbers and _by_one_step(wanted, numbers, numbers | _TIMES):
+            return True
+        above = [each for each in beside if each.kind == "amount" and each.start < claim.value.start][-_MOST_OWN:]
+        ends = {claim.text.count("\n", 0, each.start): each.number for each in above}  # the last of each line
+        if any(abs(total - wanted) <= _CENT for total in _column_sums(list(ends.values()))):
             return True
         totals = [wanted + each.number for each in beside[:_MOST_OWN] if each.kind == "amount"]
         sums = (sum(worth) for worth, _ in self._groups(claim.at))
