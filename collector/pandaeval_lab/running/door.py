@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from pandaeval_collector.store import StoreReader
 from pandaeval_lab.replay.trace_files import traces_by_start
 
 _FREE = "127.0.0.1:0"
+_PREFIX, _DAY_S = "pandaeval-cases-", 86_400.0
 
 
 class Door:
@@ -29,7 +33,8 @@ class Door:
     before; without it on free ports of this machine."""
 
     def __init__(self, given: Config | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="pandaeval-cases-")
+        _remove_left_folders()
+        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
         self._data = Path(self._folder.name) / "data"
         settings = {
             "SERVER__GRPC": _FREE if given is None else given.server.grpc,
@@ -52,7 +57,7 @@ class Door:
             self.grpc, self.http, _ = await self._calls.ask("state")
         except ChildStartError as error:
             await self.__aexit__()
-            raise UserError(f"{error}: stop what listens there, or set server.grpc and server.http") from error
+            raise UserError(str(error)) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -84,6 +89,15 @@ class Door:
         for trace_id, chunks, _, _ in traces_by_start(reads):
             for chunk in chunks if trace_id.hex() in ids else ():
                 yield trace_id.hex(), reads.chunks([chunk])[chunk][1]
+
+
+def _remove_left_folders() -> None:
+    """Removes what runs of this user that were killed have left, once nothing in it has changed for a day."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another run removes it as well
+            last = max(each.lstat().st_mtime for each in (folder, *folder.rglob("*")))
+            if folder.lstat().st_uid == os.getuid() and last < time.time() - _DAY_S:
+                shutil.rmtree(folder)
 
 
 async def _open(config: Config, _: Peer) -> Handlers:
