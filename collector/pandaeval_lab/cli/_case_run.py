@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -23,10 +24,11 @@ from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._hand import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
-from pandaeval_collector.config import Config, closest
+from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
@@ -102,8 +104,9 @@ def run(options: CaseRunOptions) -> None:
     folder, simulation = options.output, None
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
     except OSError as error:
-        raise UserError(f"--output {folder}: {error.strerror}; name a folder") from error
+        raise UserError(f"--output {folder}: {error.strerror}; name a folder that can be written") from error
     graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
     traces = [str(folder / "traces.pb")]
     evaluation = Evaluation(
@@ -236,7 +239,7 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
         raise UserError("--baseline compares whole suites: leave out --only and --failed")
     for name in options.only or ():
         if not any(fnmatchcase(id_, name) for id_ in ids):
-            raise UserError(f"--only {name}: {options.suite} has no such case; the nearest is {closest(name, ids)}")
+            raise no_case("--only", name, options.suite, ids)
     wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
     if options.failed:
         failed = _failed(options.output)
