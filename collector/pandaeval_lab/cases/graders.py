@@ -34,7 +34,7 @@ def doubts(suite: Suite) -> Iterator[str]:
         if case.task is not None:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
-        yield f"{some(ids)} have the same inputs.task: the spans of a run have to name the case (using_case)"
+        yield f"{some(ids)} have the same inputs.task: spans have to name the case (using_case; `cases run` does it)"
 
 
 def unanswered(suite: Suite) -> Iterator[str]:

@@ -22,6 +22,7 @@ from pandaeval_collector.cli._output import safe
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import RecordedTool
+from pandaeval_lab.cases.trial import MOCK_SCOPE
 from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.running.stage import Stage
 from pandaeval_otel import PandaEvalSpanProcessor
@@ -119,7 +120,7 @@ class _Answers:
         self._stage = Stage([*self.cases.values()], case or "")
         provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
         provider.add_span_processor(PandaEvalSpanProcessor())
-        self._tracer = provider.get_tracer("pandaeval_lab.mocks")
+        self._tracer = provider.get_tracer(MOCK_SCOPE)
 
     async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> MockAnswer:
         """Answers a call, when its delay is over. ``carrier``: may have ``traceparent`` and ``baggage``."""
