@@ -22,6 +22,7 @@ from mcp import Client, StdioServerParameters
 from pandaeval_lab.replay.files import result_lines
 from support.collector import CollectorProcess
 from support.deploy import ROOT
+from support.judge import JudgeServer, Say
 from support.ports import free_ports
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
@@ -246,6 +247,54 @@ def test_mocks_answer_over_http_by_the_case_that_baggage_names(tmp_path: Path) -
         assert process.stderr is not None
         printed = [json.loads(line) for line in process.stderr]
     assert printed[1] == {"tool": "pay", "arguments": {"order": 17}, "kind": "result", "result": {"paid": 40}}
+
+
+PLAYED = """
+cases:
+- id: refund
+  scenario:
+    goal: Get the money back
+    knowledge: [the order is 18]
+    first_message: Refund order 18
+    thresholds: {trial_correct: 1}
+  mocks:
+    find_order: {result: {status: delivered}}
+    refund_order: {results: [{error: try again}, {refunded: 40}]}
+  expected_tools: [&find {tool_name: find_order}, &refund {tool_name: refund_order}, *find, *refund]
+"""
+
+
+def _insists(number: int, body: dict[str, Any]) -> Say:
+    """Plays a user who asks for the refund until it is said to be done."""
+    is_done = "I have refunded" in body["messages"][-1]["content"]
+    state, message = ("goal_met", "") if is_done else ("going_on", "Refund order 18, try again")
+    return Say(json.dumps({"reason": "so", "state": state, "message": message}))
+
+
+@pytest.mark.slow
+def test_simulated_users_mocks_trials_thresholds_and_a_baseline_go_together(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRON, "OPENAI_API_KEY", "none")
+    (shop / "suite.yaml").write_text(PLAYED)
+    broken = (shop / "agent.py").read_text()
+    mend(shop)
+    options = ("--simulate", "openai/m", "--trials", "3", "-c", "pandaeval.yaml")
+    with JudgeServer(_insists) as server:
+        (shop / "pandaeval.yaml").write_text(json.dumps({"judge": {"api_base": server.url}}))
+        told, trials = run_cases(shop, "suite.yaml", "agent:answer", *options)
+        assert "conversations: goal_met 3" in told
+        results = [call["result"] for call in trials["refund"]["metadata"]["mock_calls"] if "refund" in call["tool"]]
+        assert results == [{"error": "try again"}, {"refunded": 40}], "each conversation begins anew"
+        assert (trials["refund"]["score"], trials["refund"]["metadata"]["trial"]) == (1.0, "3")
+
+        (shop / "pandaeval-run" / "results.jsonl").rename(shop / "before.jsonl")
+        (shop / "agent.py").write_text(broken)
+        words = ("cases", "run", "suite.yaml", "--agent", "agent:answer", "--metrics", "trial_correct", *options)
+        done = pandaeval(shop, *words, "--baseline", "before.jsonl")
+    assert done.returncode == 1, done.stderr
+    assert "failed: scenario refund: trial.trial_correct (threshold 1): the mean of 3 scores is 0.0000" in done.stderr
+    assert "baseline: trial.trial_correct against the baseline: -1.000" in done.stderr
 
 
 # Knows nothing of pandaeval: it passes the headers of its requests on to its tools, as instrumented clients do. Its

@@ -235,8 +235,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 def _calls(case: str, trial: Row) -> Iterator[dict[str, Any]]:
     place = {"case": case[:200], "trial": trial["trial"]}
     for call in trial["mock_calls"]:
-        answer = call.get("error", call.get("result"))
-        texts = {"arguments": call["arguments"], "answer": answer}
+        texts = {"arguments": call["arguments"], "answer": call.get("error", call.get("result"))}
         told = {key: json.dumps(value, ensure_ascii=False)[:300] for key, value in texts.items()}
         yield {**place, "tool": call["tool"], "kind": call["kind"], **told}
     for tool in trial["past_mocks"]:

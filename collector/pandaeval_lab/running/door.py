@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.calls import Calls, Handlers, Peer
 from pandaeval_collector.base.runtime.child import ChildStartError
@@ -78,9 +80,11 @@ class Door:
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:
-                self._looked[id_], trace = items, rebuilt(reads.chunks(chunks).values()).trace
-                if trace is not None and any(span.scope not in (RUN_SCOPE, MOCK_SCOPE) for span in trace.spans):
-                    self._spoken.add(id_)
+                self._looked[id_] = items
+                with suppress(ValueError, DecodeError):  # what cannot be read says nothing
+                    trace = rebuilt(reads.chunks(chunks).values()).trace
+                    if trace is not None and any(span.scope not in (RUN_SCOPE, MOCK_SCOPE) for span in trace.spans):
+                        self._spoken.add(id_)
         return self._spoken & {*ids}
 
     def items(self) -> Mapping[str, int]:
