@@ -21,7 +21,11 @@ from mcp import Client, StdioServerParameters
 
 from pandaeval_lab.replay.files import result_lines
 from support.collector import CollectorProcess
+from support.deploy import ROOT
+from support.judge import JudgeServer, Say
 from support.ports import free_ports
+from tests.support.model_server import ModelServer
+from tests.support.script import Call, Conversation, Reply
 
 MAIN = (sys.executable, "-c", "from pandaeval_collector.cli import main; main()")
 ENVIRON = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_", "GITHUB"))}
@@ -53,8 +57,11 @@ def shop(tmp_path: Path) -> Path:
 def mend(shop: Path) -> None:
     """Does to the agent what its first lines say."""
     text = (shop / "agent.py").read_text()
-    assert '# if "error"' in text
-    (shop / "agent.py").write_text(text.replace('# if "error"', 'if "error"'))
+    mended = text.replace('# if "error"', 'if "error"').replace(
+        "what is asked for.", "what is asked for. Say what failed."
+    )
+    assert mended != text
+    (shop / "agent.py").write_text(mended)
 
 
 @pytest.mark.slow
@@ -89,6 +96,16 @@ def test_calls_that_no_mock_fits_and_calls_past_the_mocks_are_told(shop: Path) -
     assert [call["kind"] for call in trials["refund"]["metadata"]["mock_calls"]] == ["refused"]
 
 
+def _refunds(conversation: Conversation) -> Reply:
+    """Looks the order up, refunds it, and tells of an error only where its instructions say so."""
+    called = [name for message in conversation.messages for name in message.calls]
+    if len(called) < 2:
+        return Reply(calls=(Call(("find_order", "refund_order")[len(called)], {"order": 17}),))
+    if any("Say what failed." in message.text for message in conversation.messages):
+        return Reply("I could not refund order 17: the card has expired.")
+    return Reply("I have refunded order 17.")
+
+
 PRODUCTION = """
 import sys
 from opentelemetry import trace
@@ -106,10 +123,19 @@ provider.shutdown()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("framework", ["none", "langgraph"])
 def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_mended(
-    shop: Path, tmp_path: Path
+    shop: Path, tmp_path: Path, framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with CollectorProcess(tmp_path / "collector") as collector:
+    if framework == "langgraph":
+        for module in ("langgraph", "langchain_openai", "opentelemetry.instrumentation.genai.langchain"):
+            pytest.importorskip(module)
+        blocks = (ROOT / "docs" / "cases.md").read_text().split("```python\n")
+        (program,) = (block.partition("```")[0] for block in blocks if "create_agent" in block)
+        (shop / "agent.py").write_text(program)
+    with ModelServer({"shop": _refunds}) as model, CollectorProcess(tmp_path / "collector") as collector:
+        for name, value in {"OPENAI_BASE_URL": model.url("shop"), "OPENAI_API_KEY": "none"}.items():
+            monkeypatch.setitem(ENVIRON, name, value)
         collector.start()
         environ = {**ENVIRON, "PANDAEVAL_ENDPOINT": collector.grpc}
         done = subprocess.run([sys.executable, "-c", PRODUCTION], cwd=shop, env=environ, capture_output=True, text=True)
@@ -122,7 +148,10 @@ def test_a_failure_in_production_becomes_a_case_that_fails_until_the_agent_is_me
             incidents = [json.loads(line) for line in listed.stdout.splitlines()]
         made = pandaeval(shop, "cases", "from-failure", incidents[0]["id"], "--url", collector.http, "-o", "case.yaml")
         assert made.returncode == 0, made.stderr
+        _goes_green(shop)
 
+
+def _goes_green(shop: Path) -> None:
     # What the agent should have said is a person's to say. What the tools said is recorded.
     suite = yaml.safe_load((shop / "case.yaml").read_text())
     (case,) = suite["cases"]
@@ -220,7 +249,56 @@ def test_mocks_answer_over_http_by_the_case_that_baggage_names(tmp_path: Path) -
     assert printed[1] == {"tool": "pay", "arguments": {"order": 17}, "kind": "result", "result": {"paid": 40}}
 
 
-# Knows nothing of pandaeval: it passes the headers of its requests on to its tools, as instrumented clients do.
+PLAYED = """
+cases:
+- id: refund
+  scenario:
+    goal: Get the money back
+    knowledge: [the order is 18]
+    first_message: Refund order 18
+    thresholds: {trial_correct: 1}
+  mocks:
+    find_order: {result: {status: delivered}}
+    refund_order: {results: [{error: try again}, {refunded: 40}]}
+  expected_tools: [&find {tool_name: find_order}, &refund {tool_name: refund_order}, *find, *refund]
+"""
+
+
+def _insists(number: int, body: dict[str, Any]) -> Say:
+    """Plays a user who asks for the refund until it is said to be done."""
+    is_done = "I have refunded" in body["messages"][-1]["content"]
+    state, message = ("goal_met", "") if is_done else ("going_on", "Refund order 18, try again")
+    return Say(json.dumps({"reason": "so", "state": state, "message": message}))
+
+
+@pytest.mark.slow
+def test_simulated_users_mocks_trials_thresholds_and_a_baseline_go_together(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRON, "OPENAI_API_KEY", "none")
+    (shop / "suite.yaml").write_text(PLAYED)
+    broken = (shop / "agent.py").read_text()
+    mend(shop)
+    options = ("--simulate", "openai/m", "--trials", "3", "-c", "pandaeval.yaml")
+    with JudgeServer(_insists) as server:
+        (shop / "pandaeval.yaml").write_text(json.dumps({"judge": {"api_base": server.url}}))
+        told, trials = run_cases(shop, "suite.yaml", "agent:answer", *options)
+        assert "conversations: goal_met 3" in told
+        results = [call["result"] for call in trials["refund"]["metadata"]["mock_calls"] if "refund" in call["tool"]]
+        assert results == [{"error": "try again"}, {"refunded": 40}], "each conversation begins anew"
+        assert (trials["refund"]["score"], trials["refund"]["metadata"]["trial"]) == (1.0, "3")
+
+        (shop / "pandaeval-run" / "results.jsonl").rename(shop / "before.jsonl")
+        (shop / "agent.py").write_text(broken)
+        words = ("cases", "run", "suite.yaml", "--agent", "agent:answer", "--metrics", "trial_correct", *options)
+        done = pandaeval(shop, *words, "--baseline", "before.jsonl")
+    assert done.returncode == 1, done.stderr
+    assert "failed: scenario refund: trial.trial_correct (threshold 1): the mean of 3 scores is 0.0000" in done.stderr
+    assert "baseline: trial.trial_correct against the baseline: -1.000" in done.stderr
+
+
+# Knows nothing of pandaeval: it passes the headers of its requests on to its tools, as instrumented clients do. Its
+# spans come after the trace of a turn has closed, those of the stub at once.
 AGENT = """
 import json, sys, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -232,7 +310,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 provider = TracerProvider()
 exporter = OTLPSpanExporter(endpoint=sys.argv[2] + "/v1/traces")
-provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=200))
+provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=4000))
 tracer = provider.get_tracer("shop")
 
 def text(role, content):

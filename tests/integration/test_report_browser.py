@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,10 @@ def test_keys_alone_are_enough(page: Page, demo: Path) -> None:
     page.wait("document.querySelector('.crumbs').innerText.includes('trace 1 of')")
 
 
+MOCKED = {"tool": "look_up", "arguments": {"id": 1}, "kind": "result", "result": "found"}
+MOCKED_TEXTS = ["look_up", "result", '{"id": 1}', '"found"']
+
+
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of two cases that were tried several times, and their traces with the cases."""
@@ -182,7 +187,13 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"name: desk\ncases:\n- {{id: look-it-up, expected_tools: {tools}}}\n- {{id: refuse, expected_tools: []}}\n"
     )
     runs = [
-        run(number, case=("look-it-up", "refuse")[number % 2], trial=str(number), calls=[("look_up", {"id": 1})])
+        run(
+            number,
+            case=("look-it-up", "refuse")[number % 2],
+            trial=str(number),
+            calls=[("look_up", {"id": 1})],
+            pandaeval__mock__calls=[json.dumps(MOCKED)],
+        )
         for number in range(1, 7)
     ]
     return write(folder / "traces.jsonl", runs)
@@ -207,11 +218,14 @@ def is_whole(page: Page, selector: str) -> bool:
 
 def test_cases_stand_in_a_table_that_breaks_no_word(page: Page, trials: Path, tmp_path: Path) -> None:
     made = tmp_path / "report.html"
-    evaluated(trials, "--format", "html", "--output", str(made))
+    evaluated(trials, "--format", "html", "--output", str(made), "--cases-report", str(tmp_path / "cases.json"))
     for width in (1200, 390):
         page.resize(width, 900)
         page.open(made)
-        assert page.texts(".cases tbody td:first-child") == ["refuse", "look-it-up"]
+        assert page.texts("details.mocks summary") == ["6 calls of mocked tools"]
+        page.run("document.querySelector('details.mocks').open = true")
+        assert page.texts("details.mocks tbody tr:first-child td") == ["refuse", "1", *MOCKED_TEXTS]
+        assert page.texts("h2 + .cases tbody td:first-child") == ["refuse", "look-it-up"]
         assert is_whole(page, ".cases th")
         assert page.run("document.documentElement.scrollWidth") <= width
     page.resize(1280, 900)

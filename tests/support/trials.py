@@ -97,4 +97,6 @@ def _attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(each) for each in value]}}
     return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}

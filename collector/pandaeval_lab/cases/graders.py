@@ -26,7 +26,7 @@ def doubts(suite: Suite) -> Iterator[str]:
     if idle:
         several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
         yield (
-            f"{several} without anything that a run could fail ({_some(idle)}): no trial is decided before there "
+            f"{several} without anything that a run could fail ({some(idle)}): no trial is decided before there "
             "is an expectation, such as expected_tools, expected_outcome or expected_answer"
         )
     same: dict[str, list[str]] = {}
@@ -34,7 +34,7 @@ def doubts(suite: Suite) -> Iterator[str]:
         if case.task is not None:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
-        yield f"{_some(ids)} have the same inputs.task: the spans of a run have to name the case (using_case)"
+        yield f"{some(ids)} have the same inputs.task: spans have to name the case (using_case; `cases run` does it)"
 
 
 def unanswered(suite: Suite) -> Iterator[str]:
@@ -43,10 +43,11 @@ def unanswered(suite: Suite) -> Iterator[str]:
         mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
         expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
         if expected:
-            yield f"{case.id}: no mock fits the expected calls of {_some([*expected])}: say in mocks what they get"
+            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}: say in mocks what they get"
 
 
-def _some(ids: Sequence[str]) -> str:
+def some(ids: Sequence[str]) -> str:
+    """Returns the first of some names, in words."""
     return ", ".join(ids[:_MOST]) + (", …" if len(ids) > _MOST else "")
 
 

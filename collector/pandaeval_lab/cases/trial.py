@@ -98,7 +98,7 @@ END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pand
 RUN_ERROR, SIMULATED, SIMULATOR_FAILED = "pandaeval.run.error", "pandaeval.simulated", "pandaeval.simulator.failed"
 """Attributes by which ``pandaeval cases run`` says that the agent failed or took too long; that a model played the
 user; and why that user spoilt the conversation."""
-RUN_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval.mock.calls"
+RUN_SCOPE, MOCK_SCOPE, MOCK_CALLS = "pandaeval_lab", "pandaeval_lab.mocks", "pandaeval.mock.calls"
 """Scope of the command's spans; attribute with the calls, as JSON, that mocks answered while the span was current."""
 
 

@@ -19,10 +19,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._hand import file_argument
 from pandaeval_collector.cli._output import safe
-from pandaeval_collector.config import closest
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import RecordedTool
+from pandaeval_lab.cases.trial import MOCK_SCOPE
+from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.running.stage import Stage
 from pandaeval_otel import PandaEvalSpanProcessor
 
@@ -115,11 +116,11 @@ class _Answers:
     def __init__(self, suite: Path, case: str | None) -> None:
         self.cases = {each.id: each for each in read_suite(suite).cases}
         if case is not None and case not in self.cases:
-            raise UserError(f"--case {case}: {suite} has no such case; the nearest is {closest(case, self.cases)}")
+            raise no_case("--case", case, suite, [*self.cases])
         self._stage = Stage([*self.cases.values()], case or "")
         provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
         provider.add_span_processor(PandaEvalSpanProcessor())
-        self._tracer = provider.get_tracer("pandaeval_lab.mocks")
+        self._tracer = provider.get_tracer(MOCK_SCOPE)
 
     async def reply(self, tool: str, arguments: Mapping[str, Any], carrier: Mapping[str, Any]) -> MockAnswer:
         """Answers a call, when its delay is over. ``carrier``: may have ``traceparent`` and ``baggage``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -23,10 +24,11 @@ from pandaeval_collector.base.section import parse_duration
 from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._hand import config_option, declared, file_argument, file_option
 from pandaeval_collector.cli._output import console, many, progress, safe
-from pandaeval_collector.config import Config, closest
+from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import read_suite
 from pandaeval_lab.cases.graders import unanswered
 from pandaeval_lab.cases.model import Suite
+from pandaeval_lab.cli._cases import no_case
 from pandaeval_lab.cli._judges import judge_of, settings_of
 from pandaeval_lab.cli._names import config_with_trials
 from pandaeval_lab.cli.evaluate import EvaluateOptions, Evaluation, unreachable
@@ -102,8 +104,9 @@ def run(options: CaseRunOptions) -> None:
     folder, simulation = options.output, None
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
     except OSError as error:
-        raise UserError(f"--output {folder}: {error.strerror}; name a folder") from error
+        raise UserError(f"--output {folder}: {error.strerror}; name a folder that can be written") from error
     graded = {name: getattr(options, name) for name in ("config", "metrics", "model", "baseline")}
     traces = [str(folder / "traces.pb")]
     evaluation = Evaluation(
@@ -199,13 +202,13 @@ async def _arrived(door: Door, attempts: Sequence[Attempted], is_remote: bool, d
     """Waits until the traces are complete. Raises ``UserError`` where the agent left no spans at all."""
     good = [attempt for attempt in attempts if attempt.has_ended and not (attempt.error or attempt.spoilt)]
     ids = [id_ for attempt in good for id_ in attempt.trace_ids]
-    # The first span of each is ours; an agent elsewhere sends its own when it likes.
-    while not await door.is_complete(ids, 1 + is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
+    # The first span of each is ours, those of mocks come at once; an agent elsewhere sends its own when it likes.
+    while not await door.is_complete(ids, is_remote) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
-    items, owners = door.items(), _owners(door, attempts)
-    spoke = {each.session for id_, each in owners.items() if items.get(id_, 0) > (id_ in each.trace_ids)}
+    owners = _owners(door, attempts)
+    spoke = {owners[id_].session for id_ in door.spoken(owners)}
     silent = [each for each in good if each.session not in spoke]
-    if not silent or (not is_remote and items.keys() - owners.keys()):
+    if not silent or (not is_remote and door.items().keys() - owners.keys()):
         return
     cure = "instrument it (docs/instrument.md); its module sets the global TracerProvider when it is loaded"
     if is_remote:
@@ -236,7 +239,7 @@ def _chosen(suite: Suite, options: CaseRunOptions) -> Suite:
         raise UserError("--baseline compares whole suites: leave out --only and --failed")
     for name in options.only or ():
         if not any(fnmatchcase(id_, name) for id_ in ids):
-            raise UserError(f"--only {name}: {options.suite} has no such case; the nearest is {closest(name, ids)}")
+            raise no_case("--only", name, options.suite, ids)
     wanted = {id_ for id_ in ids if options.only is None or any(fnmatchcase(id_, name) for name in options.only)}
     if options.failed:
         failed = _failed(options.output)

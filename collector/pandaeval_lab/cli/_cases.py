@@ -12,9 +12,9 @@ from rich.console import Console
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.cli._output import safe, table
-from pandaeval_collector.config import Config
+from pandaeval_collector.config import Config, closest
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.graders import doubts, some
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
 from pandaeval_lab.cli._ci import gate_tests, write_suites
@@ -72,6 +72,13 @@ def print_layers(report: LayerReport, out: Console) -> None:
     out.print(made)
     totals = [_row(told)[:-1] for told in report.by_kind()]
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
+
+
+def no_case(option: str, name: str, suite: Path, ids: Sequence[str]) -> UserError:
+    """Returns the mistake that ``option`` names a case which ``suite`` does not have, with those that are there."""
+    nearest = closest(name, ids)
+    there = f"the nearest is {nearest}" if nearest else f"it has {some(ids)}"
+    return UserError(f"{option} {name}: {suite} has no such case; {there}")
 
 
 def tell_matching(trials: TrialMatcher, suite: Suite, report: LayerReport) -> None:

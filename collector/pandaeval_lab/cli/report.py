@@ -177,11 +177,12 @@ def write_report(
     its argument with each batch of traces; ``origin``: what was asked for, without what comes of it; ``grouped`` groups
     failures. ``on_scored`` is called with the number of scored traces and of all."""
     scored = without_agents = left_out = 0
-    total = files.waiting()
+    sessions, total = set[str](), files.waiting()
 
     def decided(decision: Conclusion) -> None:
         nonlocal scored, without_agents, left_out
         page.traces(decision.traces)
+        sessions.update(trace.session_id for trace in decision.traces if trace.session_id)
         summary.runs(decision.told)
         left_out += len(decision.left_out)
         scored += len(decision.traces)
@@ -208,8 +209,8 @@ def write_report(
                 for group in summary.groups[:_SHOWN_GROUPS]
             ],
             cases=summary.layers.brief() if summary.layers is not None else (),
+            mock_calls=summary.layers.calls() if summary.layers is not None else (),
             gates=failed_gates(),
         )
         size = page.write(target, about)
-    sessions, traces = len(summary.sessions_worst_first()), summary.traces
-    return f"{many(sessions, 'session')}, {many(traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"
+    return f"{many(len(sessions), 'session')}, {many(scored, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"

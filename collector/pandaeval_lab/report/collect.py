@@ -172,8 +172,8 @@ class ReportOrigin:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
     the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
     groups of them, gravest first, as :func:`pandaeval_collector.store.failures.failure.shown` makes them. ``modules``:
-    the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report.
-    ``gates``: a sentence for each gate that failed."""
+    the user's own metrics, as :func:`registry` takes them. ``cases``: rows of the three-layer report; ``mock_calls``:
+    of what mocks were asked. ``gates``: a sentence for each gate that failed."""
 
     sources: Sequence[str] = ()
     made_at: str = ""
@@ -189,6 +189,7 @@ class ReportOrigin:
     failures: Sequence[Mapping[str, Any]] = ()
     modules: tuple[str, ...] = ()
     cases: Sequence[Mapping[str, Any]] = ()
+    mock_calls: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[str] = ()
 
 

@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from textwrap import indent
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
@@ -173,6 +174,12 @@ class LayerReport:
         if self._spool is not None:
             yield from map(self._spool.get, self._places.get(case, ()))
 
+    def calls(self, most: int = 500) -> list[dict[str, Any]]:
+        """Returns a table row for each call that a mock was asked, and for each that asked none though its case has
+        mocks, by case and trial; with no trials kept, none."""
+        told = ((case, row) for case in self.cases() for row in self.trials(case))
+        return [*islice((row for case, trial in told for row in _calls(case, trial)), most)]
+
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
         """Returns a table row for each case, those that broke first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
@@ -223,6 +230,16 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
         "trace_ids": results[0]["metadata"]["traces"],
         **{key: (verdict or results[0])["metadata"].get(key, ()) for key in ("mock_calls", "past_mocks")},
     }
+
+
+def _calls(case: str, trial: Row) -> Iterator[dict[str, Any]]:
+    place = {"case": case[:200], "trial": trial["trial"]}
+    for call in trial["mock_calls"]:
+        texts = {"arguments": call["arguments"], "answer": call.get("error", call.get("result"))}
+        told = {key: json.dumps(value, ensure_ascii=False)[:300] for key, value in texts.items()}
+        yield {**place, "tool": call["tool"], "kind": call["kind"], **told}
+    for tool in trial["past_mocks"]:
+        yield {**place, "tool": tool, "kind": "no mock was asked", "arguments": "", "answer": ""}
 
 
 def _state(graders: Sequence[Row]) -> str:

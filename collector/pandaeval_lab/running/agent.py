@@ -52,14 +52,17 @@ def python_agent(spec: str) -> Agent:
     """Loads ``module:name`` or ``./file.py:name``, also from the working directory. A class gets an instance for each
     trial. Raises ``UserError``."""
     module, _, name = spec.rpartition(":")
+    if not module:
+        raise UserError(f"--agent {spec}: name the function too, as in {spec}:answer")
     sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]
     try:
-        target = getattr(load_module(module or name), name, None)
+        target = getattr(load_module(module), name, None)
     except ModuleLoadError as error:
         raise UserError(f"--agent {spec}: {error}; write module:function, or an address with http://") from error
     called: Any = getattr(target, "send", target)
     if not callable(called) or not _positional(called):
-        raise UserError(f"--agent {spec}: write def {name}(message, context) -> str, or an object with such a send")
+        what = f"there is no {name}" if target is None else f"{name} is no agent"
+        raise UserError(f"--agent {spec}: {what}; write def {name}(message, context) -> str, or an object with a send")
     return lambda: partial(_call, target().send if isinstance(target, type) else called)
 
 
@@ -75,7 +78,7 @@ async def _call(called: Callable[..., Any], message: str, context: RunContext) -
     try:
         answer = work() if inspect.iscoroutinefunction(called) else await _in_thread(work)
         answer = await answer if inspect.isawaitable(answer) else answer
-    except Exception as error:  # the agent is the user's code, which may raise whatever it likes
+    except (Exception, SystemExit) as error:  # the agent is the user's code, which may raise whatever it likes
         raise AgentError(f"{type(error).__name__}: {error}") from error
     if not isinstance(answer, str):
         raise AgentError(f"it returned {type(answer).__name__} in place of a text: return the answer as str")
@@ -90,7 +93,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     def run() -> None:
         try:
             done.set_result(context.run(work))
-        except Exception as error:  # noqa: BLE001 - raised by who waits
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - raised by who waits
             done.set_exception(error)
 
     threading.Thread(target=run, name="pandaeval-agent", daemon=True).start()

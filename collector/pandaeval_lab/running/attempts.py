@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
-from pandaeval_lab.cases.trial import RUN_ERROR, SIMULATED, SIMULATOR_FAILED
+from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED
 from pandaeval_lab.running.agent import Agent, AgentError, RunContext
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_case, using_session
@@ -44,7 +44,7 @@ class Tracing:
                 logs = LoggerProvider()
                 _logs.set_logger_provider(logs)
             logs.add_log_record_processor(PandaEvalLogProcessor(endpoint=endpoint))
-        self._tracer = provider.get_tracer("pandaeval_lab")
+        self._tracer = provider.get_tracer(RUN_SCOPE)
         self.flush = self._spans.force_flush
 
     @contextmanager

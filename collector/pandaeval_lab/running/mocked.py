@@ -9,6 +9,7 @@ import asyncio
 import functools
 import inspect
 import os
+import re
 import time
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pandaeval_lab.running.stage import Stage
 
 SUITE = "PANDAEVAL_MOCKS"
+_INJECTED = re.compile(r"\b(Injected\w*|RunnableConfig|ToolRuntime|RunContext\w*|ToolContext)\b")
+"""In the annotation of a parameter that the framework fills, of which the model knows nothing."""
 Tool = TypeVar("Tool", bound=Callable[..., Any])
 
 
@@ -45,14 +48,15 @@ def mocked(tool: Tool) -> Tool:
         raise TypeError("mocked takes a function: write it below the decorator by which your framework makes a tool")
     signature = inspect.signature(tool)
     parameters = signature.parameters.items()
-    defaults = {name: each.default for name, each in parameters if each.default is not each.empty}
     rest = {"self", *(name for name, each in parameters if each.kind is each.VAR_KEYWORD)}
+    rest |= {name for name, each in parameters if _INJECTED.search(str(each.annotation))}
+    defaults = {name: each.default for name, each in parameters if name not in rest and each.default is not each.empty}
 
     def reply(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MockAnswer | None:
         if (stage := _stage or _of_environment()) is None:
             return None
         bound = signature.bind(*args, **kwargs)
-        given = {name: value for name, value in bound.arguments.items() if name not in rest} | bound.kwargs
+        given = {name: value for name, value in {**bound.arguments, **bound.kwargs}.items() if name not in rest}
         found = stage.reply(tool.__name__, given, defaults)
         return None if found.kind == "passed" else found
 

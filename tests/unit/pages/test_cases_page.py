@@ -14,7 +14,7 @@ from support.trials import Call, run, write
 
 PAGE = Path(__file__).parents[3] / "docs" / "cases.md"
 EXAMPLES = re.findall(r"^## Example \d.*?^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-GRADERS, _ = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+GRADERS, *_ = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 FINALIZE: Call = ("finalize_invoice", {})
 SEND: Call = ("send_invoice", {})
 SEARCH: Call = ("search", {"to": "BERN", "date": "2026-01-09", "class": 2})

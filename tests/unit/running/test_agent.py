@@ -41,6 +41,9 @@ def wrong(message, context):
 def crash(message, context):
     raise ValueError("no such order")
 
+def ends(message):
+    raise SystemExit(3)
+
 def nothing():
     return ""
 
@@ -79,7 +82,11 @@ def test_an_object_is_one_for_all_trials(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("wrong", "it returned dict in place of a text"), ("crash", "ValueError: no such order")],
+    [
+        ("wrong", "it returned dict in place of a text"),
+        ("crash", "ValueError: no such order"),
+        ("ends", "SystemExit: 3"),
+    ],
 )
 def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str) -> None:
     with pytest.raises(AgentError, match=why):
@@ -89,9 +96,9 @@ def test_an_agent_that_gives_no_text_says_why(folder: Path, name: str, why: str)
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ("agents", "write def agents"),
-        ("./agents.py:nobody", "write def nobody"),
-        ("./agents.py:number", "or an object with such a send"),
+        ("agents", "name the function too, as in agents:answer"),
+        ("./agents.py:nobody", "there is no nobody; write def nobody"),
+        ("./agents.py:number", "number is no agent; write def number"),
         ("./agents.py:nothing", "write def nothing"),
         ("./nowhere.py:f", "there is no file"),
         ("no_such_module_here:f", "there is no module no_such_module_here"),

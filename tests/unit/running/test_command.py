@@ -40,6 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "why"),
     [
         ("suite.yaml --agent a:b --only refund-3", "suite.yaml has no such case; the nearest is refund-"),
+        ("suite.yaml --agent a:b --only x", "suite.yaml has no such case; it has refund"),
+        ("suite.yaml --agent a:b -o /proc", "--output /proc: No such file or directory; name a folder that can be"),
         ("suite.yaml --agent a:b --failed", "there is no last run in pandaeval-run: leave it out, or name --output"),
         ("suite.yaml --agent a:b --failed -o last", "no case failed in the last run (last); leave it out"),
         ("suite.yaml --agent a:b --failed --baseline x", "--baseline compares whole suites: leave out --only"),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from opentelemetry import baggage, context
@@ -299,3 +299,22 @@ def test_servers_of_mocks_name_the_nearest_case(tmp_path: Path, command: str) ->
     (tmp_path / "suite.yaml").write_text("cases: [{id: refund, mocks: {pay: {result: 1}}}]")
     done = CliRunner().invoke(app, ["cases", command, str(tmp_path / "suite.yaml"), "--case", "refunds"])
     assert (done.exit_code, "has no such case; the nearest is refund" in done.output) == (2, True)
+
+
+def test_what_a_framework_fills_in_is_no_argument_of_a_call() -> None:
+    class ToolRuntime: ...
+
+    class InjectedState: ...
+
+    @mocked
+    def pay(order: int, state: Annotated[dict[str, Any], InjectedState()], *, runtime: ToolRuntime) -> str:
+        return "paid"
+
+    call = {"tool_name": "pay", "parameters": {"order": 17}, "result": "closed"}
+    case = _case(unmocked="recorded", recorded={"calls": [call]})
+    module.play(Stage([case]))
+    try:
+        with using_case("shop", 1, propagate=True):
+            assert pay(17, {"messages": [object()]}, runtime=ToolRuntime()) == "closed"
+    finally:
+        module.play(None)

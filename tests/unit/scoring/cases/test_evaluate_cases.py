@@ -261,7 +261,7 @@ def test_what_is_hardly_meant_is_told(files: tuple[Path, Path], tmp_path: Path) 
     )
     assert "1 case is without anything that a run could fail (send)" in idle
     same = "- {id: a, inputs: {task: x}, exit_code: 0}\n- {id: b, inputs: {task: x}, exit_code: 0}\n"
-    assert "a, b have the same inputs.task: the spans of a run have to name the case" in noticed(files, tmp_path, same)
+    assert "a, b have the same inputs.task: spans have to name the case" in noticed(files, tmp_path, same)
     assert "without anything" not in noticed(files, tmp_path, same)
     other = noticed(files, tmp_path, "- {id: a, inputs: {task: send invoice inv_1}, exit_code: 0}\n")
     assert "what the user says first, letter for letter, such as 'Send invoice inv_1'" in other

@@ -158,6 +158,21 @@ def test_what_each_grader_said_waits_on_disk() -> None:
     assert [each["reason"] for each in last["graders"]] == ["plan_quality of 96", "end_state of 96"]
 
 
+def test_calls_of_mocked_tools_stand_by_case_and_trial() -> None:
+    pay = {"tool": "pay", "arguments": {"order": 17}, "kind": "error", "error": "closed"}
+    with LayerReport("s", {"a": ""}, with_trials=True) as report:
+        for each in graded(2, 1):
+            for result in each:
+                result["metadata"] |= {"mock_calls": [pay], "past_mocks": ["find"]}
+            report.add(each)
+        calls = report.calls()
+        assert report.calls(most=1) == calls[:1]
+    asked = {"tool": "pay", "kind": "error", "arguments": '{"order": 17}', "answer": '"closed"'}
+    past = {"tool": "find", "kind": "no mock was asked", "arguments": "", "answer": ""}
+    assert len({(each["case"], each["trial"]) for each in calls}) == 2
+    assert [{key: each[key] for key in asked} for each in calls] == [asked, past] * 2
+
+
 def test_an_empty_report_is_a_document_too() -> None:
     with LayerReport("s", {"c": "never"}, with_trials=True) as report:
         told = json.loads("".join(json_lines(report)))

@@ -85,7 +85,17 @@ function cases() {
     ...row.layers, row.broke || "–", row.why];
   return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
+    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text))))))), mocks()];
+}
+
+// What mocks were asked, and the calls in the spans that asked none, though their case has mocks.
+function mocks() {
+  const rows = store.index.about.mock_calls || [];
+  const names = ["case", "trial", "tool", "kind", "arguments", "answer"];
+  return rows.length ? el("details", { class: "mocks" }, el("summary", {}, `${many(rows.length, "call")} of mocked tools`),
+    el("section", { class: "card cases scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, names.map((name) => el("th", {}, name)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, names.map((name) => el("td", {}, row[name])))))))) : null;
 }
 
 // Failures by metric, each a way to the traces.
