@@ -93,6 +93,26 @@ FEATURES: Mapping[str, tuple[str, str]] = {
     "different_tools": ("a new tool for almost every call", "many calls of few tools"),
 }
 """Numbers about a session, each with the words for a high and for a low value that speaks for a problem."""
+OF_STEPS: Mapping[str, tuple[str, str]] = {
+    "call": ("it is a call", "it is no call"),
+    "asks": ("a call follows", "no call follows"),
+    "after_call": ("it comes after a call", "it comes after no call"),
+    "first": ("it is the first step", "it is not the first step"),
+    "last": ("it is the last step", "it is not the last step"),
+    "failed": ("it failed", "it did not fail"),
+    "before_failure": ("the next step failed", "the next step did not fail"),
+    "before_first_failure": ("the first failure follows", "the first failure does not follow"),
+    "after_failure": ("the step before it failed", "the step before it did not fail"),
+    "repeats": ("it repeats an earlier step", "it repeats no earlier step"),
+    "new_agent": ("the agent is new in the run", "the agent is not new in the run"),
+    "other_agent": ("the agent changes here", "the agent is that of the step before"),
+    "code": ("it holds code", "it holds no code"),
+    "late": ("it is late in the run", "it is early in the run"),
+    "from_end": ("many steps follow", "few steps follow"),
+    "length": ("it is long", "it is short"),
+    "numbers": ("it holds many numbers", "it holds few numbers"),
+}
+"""Numbers about a step of a run, each with the words for a high and for a low value that speaks for it."""
 LENGTH = ("spans", "calls", "user_turns")
 """The features of length alone, which a model has to beat."""
 
@@ -150,9 +170,9 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
 
 
 def told(name: str, high: bool) -> str:
-    """Says in words that a feature is above (``high``) or below that of most sessions."""
-    if name in FEATURES:
-        return FEATURES[name][0 if high else 1]
+    """Says in words that a feature is above (``high``) or below that of most sessions, or steps."""
+    if words := FEATURES.get(name) or OF_STEPS.get(name):
+        return words[0 if high else 1]
     if name.startswith(CALLS):
         return f"{name.removeprefix(CALLS)} was called" if high else f"{name.removeprefix(CALLS)} was not called"
     return f"{name} score {'high' if high else 'low'}"

@@ -4,10 +4,11 @@ For a run that another metric fails: the first wrong step that a judge names (``
 session), else the first step that a failing result names (the call that fails for good, the
 model's call that says what stands nowhere or claims what was not done, the first repetition in a loop); an agent that
 shows no step of its own is one. What other traces of the session change is explained anew. Where none names a step,
-nothing is said. It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither
+a model may that was learned from the application's own labels of steps (``pandaeval learn steps``); else nothing is
+said. It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither
 passes nor fails.
 
-Scale: 1, as a step is named by a finding or not at all.
+Scale: 1 where a finding names the step; else how likely it is among the steps of the run, by the learned model.
 
 Source: docs/blame.md.
 """
@@ -18,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
+from pandaeval_collector.analysis.rules.run_steps import step_rows, steps_of
+from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Span, Trace
@@ -28,8 +31,13 @@ _JUDGED = "correctness"
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
+    named = _named(trace, context.failing)
+    found = [(span, {"reasons": [f"{metric} names it" for metric in metrics]}) for span, metrics in named]
+    learned = None if named else context.learned
+    if learned is not None:
+        found = _likely(trace, learned)
     candidates: list[dict[str, Any]] = []
-    for span, metrics in _named(trace, context.failing)[:_MOST_CANDIDATES]:
+    for span, why in found[:_MOST_CANDIDATES]:
         tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), "")
         candidates.append(
             {
@@ -37,7 +45,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
                 "kind": span.kind.value,
                 "tool": tool or None,
                 "agent": span.agent_name or None,
-                "reasons": [f"{metric} names it" for metric in metrics],
+                **why,
             }
         )
     if not candidates:
@@ -45,10 +53,11 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     step = candidates[0]
     names = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
     what = names.get(step["kind"], f"an {step['kind']}")
+    about = {"learned": {"version": learned.model.version, "labels": learned.labels}} if learned is not None else {}
     return Score(
-        1.0,
+        step.get("probability", 1.0),
         f"{what}{' of ' + step['tool'] if step['tool'] else ''}: {'; '.join(step['reasons'])}",
-        {"step": step, "candidates": candidates},
+        {"step": step, "candidates": candidates} | about,
         label=step["kind"],
         span_ids=(step["span_id"],),
     )
@@ -71,6 +80,19 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
     return [(span, found[span.span_id]) for span in judged_first if span.span_id in found]
 
 
+def _likely(trace: Trace, learned: LearnedModel) -> list[tuple[Span, dict[str, Any]]]:
+    """Returns the steps of a run, the likeliest first, by a model that was learned from labels of steps."""
+    steps = steps_of(trace)
+    rows = step_rows(trace, steps)
+    shares = learned.model.shares(rows) if len(steps) > 1 else []
+    found = []
+    for at in sorted(range(len(shares)), key=lambda at: -shares[at])[:_MOST_CANDIDATES]:
+        likely = f"learned from {learned.labels} labels, {shares[at]:.0%} likely among {len(steps)} steps"
+        why = {"probability": round(shares[at], 4), "reasons": [likely, *learned.model.reasons(rows[at])]}
+        found.append((steps[at], why))
+    return found
+
+
 METRIC = Metric(
     level="trace",
     name="blame",
@@ -78,7 +100,7 @@ METRIC = Metric(
     version="4",
     threshold=0.0,
     question="Which step broke the run?",
-    needs="a run that another metric fails, naming a step",
+    needs="a run that another metric fails, naming a step; or labels of steps (pandaeval learn steps)",
     evaluate=_evaluate,
     explains=True,
     signals_failures_only=True,

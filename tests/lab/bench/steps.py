@@ -1,0 +1,148 @@
+"""Which step broke a run: how often a model learned from few labels of steps names the right one.
+
+    git clone https://github.com/mingyin1/Agents_Failure_Attribution ../who
+    python tests/lab/bench/steps.py ../who [--seeds 15]
+
+Takes the runs of Who&When (MIT; 126 and 58 failed runs of two systems of agents, each with the first wrong step, by
+people). They become spans: a message is a model's call of its agent, what the terminal printed is a tool's call, failed
+where its exit code is not 0. A seed cuts each set in halves; a model is fitted on 10 labels, then on 40 (29 of the
+smaller set's half), drawn from one half, and tried on the other, both ways. Beside it: a step at random, the first step,
+the last step, the last step before the first failure; and how often labels that are shuffled within their runs would be
+kept. Deterministic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from lab.bench._table import table  # noqa: E402
+from pandaeval_lab.labels.step_learning import LabelledSteps, fitted_on, labelled_steps, learn_steps  # noqa: E402
+from pandaeval_lab.replay.files import Input  # noqa: E402
+from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
+
+SETS = ("Algorithm-Generated", "Hand-Crafted")
+_FAILED = re.compile(r"exitcode: [1-9]")
+_START_NS = 1_790_000_000 * 10**9
+
+
+def request(name: str, number: int, run: dict[str, Any]) -> tuple[str, str, str]:
+    """OTLP/JSON of a run, its trace id, and the id of the span of its first wrong step."""
+    trace_id, root = f"{SETS.index(name) + 1:016x}{number:016x}", f"{10**6 + number:016x}"
+    spans = [_span(trace_id, root, "", 0, len(run["history"]) + 1, ("invoke_agent", "team"), run["question"], "")]
+    for at, message in enumerate(run["history"]):
+        agent = re.sub(r" \(.*", "", message.get("name") or message["role"])
+        if agent != "human":
+            what = (
+                ("execute_tool", "terminal")
+                if agent.replace("_", "").lower() == "computerterminal"
+                else ("chat", agent)
+            )
+            spans.append(
+                _span(trace_id, f"{number * 1000 + at + 1:016x}", root, at + 1, at + 2, what, "", message["content"])
+            )
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+    return body, trace_id, f"{number * 1000 + int(run['mistake_step']) + 1:016x}"
+
+
+def _span(
+    trace_id: str, id_: str, parent: str, start: int, end: int, what: tuple[str, str], asked: str, said: str
+) -> dict[str, Any]:
+    operation, name = what
+    given = {"gen_ai.operation.name": operation}
+    if operation == "execute_tool":
+        given |= {"gen_ai.tool.name": name, "gen_ai.tool.call.result": said}
+    else:
+        given["gen_ai.agent.name"] = name
+        for side, role, text in (("input", "user", asked), ("output", "assistant", said)):
+            if text:
+                message = [{"role": role, "parts": [{"type": "text", "content": text}]}]
+                given[f"gen_ai.{side}.messages"] = json.dumps(message)
+    failed = operation == "execute_tool" and _FAILED.search(said)
+    return {
+        "traceId": trace_id,
+        "spanId": id_,
+        "parentSpanId": parent,
+        "name": f"{operation} {name}",
+        "startTimeUnixNano": str(_START_NS + start * 10**9),
+        "endTimeUnixNano": str(_START_NS + end * 10**9),
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in given.items()],
+        **({"status": {"code": 2}} if failed else {}),
+    }
+
+
+def labelled(folder: Path, name: str) -> LabelledSteps:
+    """The runs of a set with their labels, as the product reads them."""
+    files = sorted((folder / "Who&When" / name).glob("*.json"), key=lambda file: int(file.stem))
+    made = [request(name, number, json.loads(file.read_text())) for number, file in enumerate(files, 1)]
+    with tempfile.TemporaryDirectory() as place, TraceFiles() as run:
+        written = Path(place) / "traces.otlp.jsonl"
+        written.write_text("".join(f"{body}\n" for body, *_ in made))
+        run.add_all(Input(str(written)).requests())
+        [found] = labelled_steps(run.traces(), {trace_id: {span_id} for _, trace_id, span_id in made})
+    return found
+
+
+def tried(sample: LabelledSteps, labels: int, seeds: int) -> tuple[float, float, float]:
+    """Shares of held-out runs whose wrong step is named first, and among the first three, by models fitted on so many
+    labels; and of models that would be kept."""
+    places, kept = [], []
+    for seed in range(seeds):
+        drawn = np.random.default_rng(seed).permutation(len(sample.runs))
+        half = len(drawn) // 2
+        for own, other in ((drawn[:half], drawn[half:]), (drawn[half:], drawn[:half])):
+            some = replace(sample, runs=[sample.runs[at] for at in own[:labels]])
+            model = fitted_on(some.runs)
+            places += [run.place(model) for run in (sample.runs[at] for at in other)]
+            kept.append(not learn_steps(some)[1].refusal)
+    return float(np.mean([at == 0 for at in places])), float(np.mean([at < 3 for at in places])), float(np.mean(kept))
+
+
+def shuffled(sample: LabelledSteps, labels: int, times: int) -> float:
+    """The share of models that would be kept where labels are shuffled within their runs."""
+    kept, draw = [], np.random.default_rng(20)
+    for _ in range(times):
+        runs = [sample.runs[at] for at in draw.permutation(len(sample.runs))[:labels]]
+        wrong = [type(run)(run.rows, int(draw.integers(len(run.rows)))) for run in runs]
+        kept.append(not learn_steps(replace(sample, runs=wrong))[1].refusal)
+    return float(np.mean(kept))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seeds", type=int, default=15)
+    asked = parser.parse_args()
+    head = ("set", "runs", "named by", "first", "of three", "kept", "kept, shuffled")
+    rows = []
+    for name in SETS:
+        sample = labelled(asked.folder, name)
+        runs = sample.runs
+        chance = [float(np.mean([min(most, len(run.rows)) / len(run.rows) for run in runs])) for most in (1, 3)]
+        first = float(np.mean([run.wrong == 0 for run in runs]))
+        last = float(np.mean([run.wrong == len(run.rows) - 1 for run in runs]))
+        before = float(np.mean([run.rows[run.wrong]["before_first_failure"] for run in runs]))
+        rows.append((name, str(len(runs)), "a step at random", f"{chance[0]:.2f}", f"{chance[1]:.2f}", "", ""))
+        for baseline, share in (("first step", first), ("last step", last), ("step before the first failure", before)):
+            rows.append(("", "", baseline, f"{share:.2f}", "", "", ""))
+        for labels in (10, 40):
+            used = min(labels, len(runs) // 2)
+            one, three, kept = tried(sample, used, asked.seeds)
+            by_chance = shuffled(sample, used, 10 * asked.seeds)
+            rows.append(("", "", f"{used} labels", f"{one:.2f}", f"{three:.2f}", f"{kept:.2f}", f"{by_chance:.2f}"))
+    print(table("The first wrong step", head, rows))
+
+
+if __name__ == "__main__":
+    main()
