@@ -50,14 +50,12 @@ class _OrSteps(TyperGroup):
         return super().parse_args(ctx, args if args[:1] == ["steps"] else ["problem", *args])
 
 
-learn = typer.Typer(
-    cls=_OrSteps, help="Fit a problem score, or what names the step that broke a run, on your own labels."
-)
+learn = typer.Typer(cls=_OrSteps, help="Learn from your own labels: a problem score, or the step that breaks a run.")
+_UNNAMED = "(no agent's name)"
 _FolderOption = typer.Option(
     "--output", "-o", metavar="FOLDER", help="Where models go; if not given, where a collector looks for them."
 )
 _DryRunOption = typer.Option("--dry-run", help="Say what would be learned, and write nothing.")
-_FormatOption = typer.Option("--format", help="table, or json: one object for each agent.")
 
 
 @learn.command()
@@ -72,7 +70,9 @@ def problem(
     agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
     out: Annotated[Path | None, _FolderOption] = None,
     dry_run: Annotated[bool, _DryRunOption] = False,
-    format_: Annotated[RunFormat, _FormatOption] = "table",
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
+    ] = "table",
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
 ) -> None:
     """Fit a problem score on labels of your own runs: session.problem, and trace.problem for runs without a session.
@@ -115,7 +115,6 @@ def steps(
     source: RunSource,
     out: Annotated[Path | None, _FolderOption] = None,
     dry_run: Annotated[bool, _DryRunOption] = False,
-    format_: Annotated[RunFormat, _FormatOption] = "table",
     config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
 ) -> None:
     """Learn from labels of steps which step breaks a run: trace.blame names it where no finding does.
@@ -130,31 +129,13 @@ def steps(
         run.add_all(source.requests())
         found = labelled_steps(run.traces(), wrong)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-    told, rows = [], []
-    for runs in found:
-        model, figures = learn_steps(runs)
-        path = keep(folder, runs, model, figures) if model is not None and not dry_run else None
-        version = {"version": model and model.version, "refusal": figures.refusal}
-        told.append(
-            {"level": runs.level, "agent": runs.agent, **version, **asdict(figures), "file": path and str(path)}
-        )
-        numbers = (figures.first, figures.chance_first, figures.last_step, figures.of_three, figures.chance_of_three)
-        shown = ["-" if figures.first is None else f"{each:.2f}" for each in numbers]
-        rows.append((runs.agent, str(figures.labels), *shown, figures.refusal or str(path or "would be written")))
-    if format_ == "json":
-        typer.echo("".join(f"{json.dumps(each)}\n" for each in told), nl=False)
-    elif rows:
-        head = ("agent", "labels", "named", "by chance", "last step", "of three", "by chance", "model")
-        console().print(
-            table(head, rows, on=console(), title="The first wrong step of runs that the model had not seen")
-        )
-    missing = len(wrong) - sum(len(runs.runs) for runs in found)
-    if missing:
-        typer.echo(
-            f"left out: {many(missing, 'label')} of traces that are not among these runs, or of no step of theirs",
-            err=True,
-        )
-    if not any(each["version"] for each in told):
+    outcomes = [(runs, *learn_steps(runs)) for runs in found]
+    for runs, model, figures in outcomes:
+        path = keep(folder, runs, model, figures) if model is not None and not dry_run else ""
+        console().print(Text(f"{runs.agent or _UNNAMED}: {figures.refusal or figures} {path}"))
+    if missing := len(wrong) - sum(figures.labels for *_, figures in outcomes):
+        typer.echo(f"left out: {many(missing, 'trace')} not among these runs, or without a step of that id", err=True)
+    if not any(model for _, model, _ in outcomes):
         raise typer.Exit(1)
 
 
@@ -222,7 +203,7 @@ def _print(
         rows.append((runs.agent, runs.metric, str(found.labels), str(found.bad), *figures))
     out.print(table(head, rows, on=out, title="Problems in runs that the model had not seen"))
     for runs, model, evidence in outcomes:
-        name = runs.agent or "(no agent's name)"
+        name = runs.agent or _UNNAMED
         if model is None:
             out.print(Text(f"{name}: {evidence.refusal}"))
         elif dry_run:

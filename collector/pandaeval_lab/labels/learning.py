@@ -282,19 +282,14 @@ class RunVerdict:
 
 
 @dataclass(slots=True)
-class LabelledAgent:
-    """The runs of one agent at one level with labels of one source about one metric."""
+class LabelledRuns:
+    """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: the user of each
+    run, whose runs belong together. At level ``step`` they are steps, and a group is the run that they are of."""
 
     level: str
     agent: str
     source: str
     metric: str
-
-
-@dataclass(slots=True)
-class LabelledRuns(LabelledAgent):
-    """Runs with verdicts. ``groups``: the user of each run, whose runs belong together."""
-
     rows: list[Mapping[str, float]] = field(default_factory=list)
     bad: list[bool] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
@@ -359,7 +354,7 @@ def learned(runs: LabelledRuns) -> tuple[ProblemModel | None, HeldOutFigures]:
     return (None if evidence.refusal else model), evidence
 
 
-def keep(folder: Path, runs: LabelledAgent, model: ProblemModel, evidence: DataclassInstance) -> Path:
+def keep(folder: Path, runs: LabelledRuns, model: ProblemModel, evidence: DataclassInstance) -> Path:
     """Writes the model in place of an earlier one of its agent. Raises ``UserError`` where it cannot be written."""
     path = folder / f"{runs.level}-{_UNSAFE.sub('_', runs.agent)[:80] or 'unnamed'}.json"
     about = {name: getattr(runs, name) for name in ("level", "agent", "source", "metric")}

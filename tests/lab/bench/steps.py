@@ -5,10 +5,10 @@
 
 Takes the runs of Who&When (MIT; 126 and 58 failed runs of two systems of agents, each with the first wrong step, by
 people). They become spans: a message is a model's call of its agent, what the terminal printed is a tool's call, failed
-where its exit code is not 0. A seed cuts each set in halves; a model is fitted on 10 labels, then on 40 (29 of the
-smaller set's half), drawn from one half, and tried on the other, both ways. Beside it: a step at random, the first step,
-the last step, the last step before the first failure; and how often labels that are shuffled within their runs would be
-kept. Deterministic.
+where its exit code is not 0. A seed cuts each set in halves; a model is fitted on 10 labels, then on 40 (or the 29 of
+the smaller set's half), drawn from one half, and tried on the other, both ways. Beside it: a step at random, the first
+step, the last step, the step before the first failure. "kept": the share of these models that ``learn steps`` would
+keep; "kept, shuffled": the same where the wrong step is drawn at random within each run. Deterministic.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from lab.bench._table import table  # noqa: E402
-from pandaeval_lab.labels.step_learning import LabelledSteps, fitted_on, labelled_steps, learn_steps  # noqa: E402
+from pandaeval_lab.labels.learning import LabelledRuns  # noqa: E402
+from pandaeval_lab.labels.step_learning import fitted_on, labelled_steps, learn_steps, shares_of  # noqa: E402
 from pandaeval_lab.replay.files import Input  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 
@@ -82,7 +84,7 @@ def _span(
     }
 
 
-def labelled(folder: Path, name: str) -> LabelledSteps:
+def labelled(folder: Path, name: str) -> LabelledRuns:
     """The runs of a set with their labels, as the product reads them."""
     files = sorted((folder / "Who&When" / name).glob("*.json"), key=lambda file: int(file.stem))
     made = [request(name, number, json.loads(file.read_text())) for number, file in enumerate(files, 1)]
@@ -94,28 +96,40 @@ def labelled(folder: Path, name: str) -> LabelledSteps:
     return found
 
 
-def tried(sample: LabelledSteps, labels: int, seeds: int) -> tuple[float, float, float]:
+def some(sample: LabelledRuns, runs: Sequence[str], draw: np.random.Generator | None = None) -> LabelledRuns:
+    """The sample's runs of these ids, in this order; with ``draw``, the wrong step of each is drawn at random."""
+    at = [[at for at, group in enumerate(sample.groups) if group == run] for run in runs]
+    wrong = [each[draw.integers(len(each))] for each in at] if draw else []
+    flat = [place for each in at for place in each]
+    return replace(
+        sample,
+        rows=[sample.rows[each] for each in flat],
+        bad=[each in wrong if draw else sample.bad[each] for each in flat],
+        groups=[sample.groups[each] for each in flat],
+    )
+
+
+def tried(sample: LabelledRuns, labels: int, seeds: int) -> tuple[float, float, float]:
     """Shares of held-out runs whose wrong step is named first, and among the first three, by models fitted on so many
     labels; and of models that would be kept."""
-    places, kept = [], []
+    places, kept, runs = [], [], [*dict.fromkeys(sample.groups)]
     for seed in range(seeds):
-        drawn = np.random.default_rng(seed).permutation(len(sample.runs))
+        drawn = [runs[at] for at in np.random.default_rng(seed).permutation(len(runs))]
         half = len(drawn) // 2
         for own, other in ((drawn[:half], drawn[half:]), (drawn[half:], drawn[:half])):
-            some = replace(sample, runs=[sample.runs[at] for at in own[:labels]])
-            model = fitted_on(some.runs)
-            places += [run.place(model) for run in (sample.runs[at] for at in other)]
-            kept.append(not learn_steps(some)[1].refusal)
+            model = fitted_on(sample, own[:labels])
+            for shares, wrong in (shares_of(sample, run, model) for run in other):
+                places.append(sum(each > shares[wrong] for each in shares))
+            kept.append(not learn_steps(some(sample, own[:labels]))[1].refusal)
     return float(np.mean([at == 0 for at in places])), float(np.mean([at < 3 for at in places])), float(np.mean(kept))
 
 
-def shuffled(sample: LabelledSteps, labels: int, times: int) -> float:
-    """The share of models that would be kept where labels are shuffled within their runs."""
-    kept, draw = [], np.random.default_rng(20)
+def shuffled(sample: LabelledRuns, labels: int, times: int) -> float:
+    """The share of models that would be kept where the wrong steps are drawn at random."""
+    kept, draw, runs = [], np.random.default_rng(20), [*dict.fromkeys(sample.groups)]
     for _ in range(times):
-        runs = [sample.runs[at] for at in draw.permutation(len(sample.runs))[:labels]]
-        wrong = [type(run)(run.rows, int(draw.integers(len(run.rows)))) for run in runs]
-        kept.append(not learn_steps(replace(sample, runs=wrong))[1].refusal)
+        drawn = [runs[at] for at in draw.permutation(len(runs))[:labels]]
+        kept.append(not learn_steps(some(sample, drawn, draw))[1].refusal)
     return float(np.mean(kept))
 
 
@@ -128,11 +142,15 @@ def main() -> None:
     rows = []
     for name in SETS:
         sample = labelled(asked.folder, name)
-        runs = sample.runs
-        chance = [float(np.mean([min(most, len(run.rows)) / len(run.rows) for run in runs])) for most in (1, 3)]
-        first = float(np.mean([run.wrong == 0 for run in runs]))
-        last = float(np.mean([run.wrong == len(run.rows) - 1 for run in runs]))
-        before = float(np.mean([run.rows[run.wrong]["before_first_failure"] for run in runs]))
+        runs: dict[str, list[int]] = {}
+        for at, run in enumerate(sample.groups):
+            runs.setdefault(run, []).append(at)
+        wrong = [next(at for at in its if sample.bad[at]) for its in runs.values()]
+        chance = [float(np.mean([min(most, len(its)) / len(its) for its in runs.values()])) for most in (1, 3)]
+        first = float(np.mean([at == its[0] for at, its in zip(wrong, runs.values(), strict=True)]))
+        last = float(np.mean([at == its[-1] for at, its in zip(wrong, runs.values(), strict=True)]))
+        failed = [next((at for at in its if sample.rows[at]["failed"]), None) for its in runs.values()]
+        before = float(np.mean([failure == at + 1 for at, failure in zip(wrong, failed, strict=True)]))
         rows.append((name, str(len(runs)), "a step at random", f"{chance[0]:.2f}", f"{chance[1]:.2f}", "", ""))
         for baseline, share in (("first step", first), ("last step", last), ("step before the first failure", before)):
             rows.append(("", "", baseline, f"{share:.2f}", "", "", ""))

@@ -84,9 +84,9 @@ class ProblemModel:
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """A model with its origin. ``level``: ``session``, ``trace`` for traces without one, or ``step``; ``source``: whose verdicts,
-    ``people`` or a judge's model; ``metric``: the key of the metric that they are about; ``labels``: their number.
-    ``auroc``, ``same_length``: how well it finds problems in units that it had not seen, and in equally long ones."""
+    """A model with its origin. ``level``: ``session``, ``trace`` for traces without one, or ``step``; ``source``: whose
+    verdicts, ``people`` or a judge's model; ``metric``: the key of the metric that they are about; ``labels``: their
+    number. ``auroc``, ``same_length``: how well it finds problems in unseen units, and in equally long ones."""
 
     level: str
     agent: str

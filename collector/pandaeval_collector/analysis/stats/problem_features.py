@@ -95,17 +95,11 @@ FEATURES: Mapping[str, tuple[str, str]] = {
 """Numbers about a session, each with the words for a high and for a low value that speaks for a problem."""
 OF_STEPS: Mapping[str, tuple[str, str]] = {
     "call": ("it is a call", "it is no call"),
-    "asks": ("a call follows", "no call follows"),
     "after_call": ("it comes after a call", "it comes after no call"),
     "first": ("it is the first step", "it is not the first step"),
-    "last": ("it is the last step", "it is not the last step"),
     "failed": ("it failed", "it did not fail"),
     "before_failure": ("the next step failed", "the next step did not fail"),
-    "before_first_failure": ("the first failure follows", "the first failure does not follow"),
-    "after_failure": ("the step before it failed", "the step before it did not fail"),
-    "repeats": ("it repeats an earlier step", "it repeats no earlier step"),
     "new_agent": ("the agent is new in the run", "the agent is not new in the run"),
-    "other_agent": ("the agent changes here", "the agent is that of the step before"),
     "code": ("it holds code", "it holds no code"),
     "late": ("it is late in the run", "it is early in the run"),
     "from_end": ("many steps follow", "few steps follow"),

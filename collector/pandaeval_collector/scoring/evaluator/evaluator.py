@@ -215,25 +215,20 @@ class Evaluator:
         return found + told
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name.
-        Where these name no step, a model of the agent's steps may."""
-        known = sorted(failing, key=lambda each: (self._order.get(each[1], 0), each[0]))
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name. A
+        failure that names none is explained where something was learned of the agent's steps."""
+        model = self._models.all().get((STEP, unit.agent))
+        wanted = (each for each in failing if each[2] or model is not None)
+        known = sorted(wanted, key=lambda each: (self._order.get(each[1], 0), each[0]))
         if not self._explaining or not known or trace.is_step:
             return []
         named: dict[str, list[str]] = {}
-        for _, metric, span_ids in (each for each in known if each[2]):
+        for _, metric, span_ids in known:
             named.setdefault(metric, []).extend(span_ids)
-
-        def told(rest: str, ids: Iterable[str], **more: Any) -> list[Result]:
-            evidence = hashlib.blake2b("".join(ids).encode(), digest_size=8).hexdigest()
-            return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{rest}"), **more)
-
-        found = told(trace.digest, (id_ for id_, _, spans in known if spans), failing=named) if named else []
-        model = None if found else self._models.all().get((STEP, unit.agent))
-        if model is not None:
-            more = f"{model.model.version}:{trace.digest}"
-            return told(more, (id_ for id_, *_ in known), failing=named, learned=model)
-        return found
+        ids = [id_ for id_, *_ in known] + ([] if model is None else [model.model.version])
+        evidence = hashlib.blake2b("".join(ids).encode(), digest_size=8).hexdigest()
+        unit = unit.with_evidence(f"{evidence}:{trace.digest}")
+        return self._on_trace(self._explaining, trace, unit, failing=named, learned=model)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None

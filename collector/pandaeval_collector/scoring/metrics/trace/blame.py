@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.analysis.rules.response_recovery import answering_span
-from pandaeval_collector.analysis.rules.run_steps import step_rows, steps_of
+from pandaeval_collector.analysis.rules.response_recovery import answering_span, steps_of
+from pandaeval_collector.analysis.rules.step_features import step_rows
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.scoring.metric import Metric, TraceContext
@@ -31,41 +31,32 @@ _JUDGED = "correctness"
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    named = _named(trace, context.failing)
-    found = [(span, {"reasons": [f"{metric} names it" for metric in metrics]}) for span, metrics in named]
-    learned = None if named else context.learned
-    if learned is not None:
+    found, learned, about = _named(trace, context.failing), context.learned, {}
+    if not found and learned is not None:
         found = _likely(trace, learned)
+        about = {"learned": {"version": learned.model.version, "labels": learned.labels}}
     candidates: list[dict[str, Any]] = []
     for span, why in found[:_MOST_CANDIDATES]:
         tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), "")
-        candidates.append(
-            {
-                "span_id": span.span_id,
-                "kind": span.kind.value,
-                "tool": tool or None,
-                "agent": span.agent_name or None,
-                **why,
-            }
-        )
+        about_it = {"span_id": span.span_id, "kind": span.kind.value}
+        candidates.append({**about_it, "tool": tool or None, "agent": span.agent_name or None, **why})
     if not candidates:
         return None
     step = candidates[0]
     names = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
     what = names.get(step["kind"], f"an {step['kind']}")
-    about = {"learned": {"version": learned.model.version, "labels": learned.labels}} if learned is not None else {}
     return Score(
         step.get("probability", 1.0),
         f"{what}{' of ' + step['tool'] if step['tool'] else ''}: {'; '.join(step['reasons'])}",
-        {"step": step, "candidates": candidates} | about,
+        {"step": step, "candidates": candidates, **about},
         label=step["kind"],
         span_ids=(step["span_id"],),
     )
 
 
-def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, list[str]]]:
+def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, dict[str, Any]]]:
     """Returns the steps at which the failing metrics say that the run broke, the judge's first and then in order, with
-    those metrics. What names the run alone speaks of the answer, and so of the step that gave it."""
+    the reasons. What names the run alone speaks of the answer, and so of the step that gave it."""
     steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
     found: dict[str, list[str]] = {}
     for metric, span_ids in failing.items():
@@ -77,20 +68,19 @@ def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Spa
             repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
             found.setdefault(named[repeats], []).append(metric)
     judged_first = sorted(steps, key=lambda span: _JUDGED not in found.get(span.span_id, ()))
-    return [(span, found[span.span_id]) for span in judged_first if span.span_id in found]
+    metrics = [(span, found[span.span_id]) for span in judged_first if span.span_id in found]
+    return [(span, {"reasons": [f"{metric} names it" for metric in its]}) for span, its in metrics]
 
 
 def _likely(trace: Trace, learned: LearnedModel) -> list[tuple[Span, dict[str, Any]]]:
     """Returns the steps of a run, the likeliest first, by a model that was learned from labels of steps."""
     steps = steps_of(trace)
     rows = step_rows(trace, steps)
-    shares = learned.model.shares(rows) if len(steps) > 1 else []
     found = []
-    for at in sorted(range(len(shares)), key=lambda at: -shares[at])[:_MOST_CANDIDATES]:
-        likely = f"learned from {learned.labels} labels, {shares[at]:.0%} likely among {len(steps)} steps"
-        why = {"probability": round(shares[at], 4), "reasons": [likely, *learned.model.reasons(rows[at])]}
-        found.append((steps[at], why))
-    return found
+    for span, row, share in zip(steps, rows, learned.model.shares(rows), strict=True):
+        likely = f"learned from {learned.labels} labels, {share:.0%} likely among {len(steps)} steps"
+        found.append((span, {"probability": round(share, 4), "reasons": [likely, *learned.model.reasons(row)]}))
+    return sorted(found, key=lambda each: -each[1]["probability"]) if len(steps) > 1 else []
 
 
 METRIC = Metric(
