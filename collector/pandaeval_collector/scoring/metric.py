@@ -97,8 +97,8 @@ class TraceContext:
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said;
     ``asked``: the content words of the question; ``changed``: a tool changed something in this run. ``learned``: what
-    was learned from labels of this agent, for metrics with ``learned``. ``failing``: the spans that failing results
-    name, by metric, for metrics with ``explains``."""
+    was learned from labels of this agent, for metrics with ``learned``; for those with ``explains``, from labels of its
+    steps. ``failing``: the spans that failing results name, by metric, for the same."""
 
     texts: Texts
     threshold: float

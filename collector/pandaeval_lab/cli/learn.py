@@ -1,4 +1,5 @@
-"""``pandaeval learn``: fits a problem score on labels of the application's own runs."""
+"""``pandaeval learn``: fits a problem score on labels of the application's own runs; ``pandaeval learn steps``: what
+tells the step that broke a run."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._config import opened_folder, resolve_config
 from pandaeval_collector.cli._hand import config_option, file_option
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.replay import replay
@@ -36,11 +39,28 @@ from pandaeval_lab.labels.learning import (
     of_judge,
     of_people,
 )
+from pandaeval_lab.labels.step_learning import labelled_steps, learn_steps, read_steps
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 
+class _OrSteps(TyperGroup):
+    """Takes all but ``steps`` for the arguments of the problem score."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args[:1] == ["steps"] else ["problem", *args])
+
+
+learn = typer.Typer(cls=_OrSteps, help="Learn from your own labels: a problem score, or the step that breaks a run.")
+_UNNAMED = "(no agent's name)"
+_FolderOption = typer.Option(
+    "--output", "-o", metavar="FOLDER", help="Where models go; if not given, where a collector looks for them."
+)
+_DryRunOption = typer.Option("--dry-run", help="Say what would be learned, and write nothing.")
+
+
+@learn.command()
 @run_source
-def learn(
+def problem(
     source: RunSource,
     labels: Annotated[Path | None, file_option("Verdicts, as `pandaeval labels import` takes them.")] = None,
     judged: Annotated[
@@ -48,13 +68,8 @@ def learn(
         typer.Option(metavar="METRIC", help="With --store: learn from a judge's verdicts under this metric instead."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Where models go; if not given, where a collector looks for them."
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
+    out: Annotated[Path | None, _FolderOption] = None,
+    dry_run: Annotated[bool, _DryRunOption] = False,
     format_: Annotated[
         RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
     ] = "table",
@@ -64,11 +79,12 @@ def learn(
 
     It takes 40 labelled runs of an agent, 8 of them good and 8 bad. A model is kept only where it tells problems, among
     runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
+    `pandaeval learn steps` learns which step breaks a run.
     """
     settings = resolve_config(config).config
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
-    folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
+    folder = _folder(out, store, settings)
     with TraceFiles(close_rules(settings)) as run:
         run.add_all(source.requests())
         facts_of, users = _scored(run, evaluator(settings, learning=True))
@@ -90,6 +106,41 @@ def learn(
         _print(outcomes, len(verdicts), written, folder, dry_run)
     if not any(model for _, model, _ in outcomes):
         raise typer.Exit(1)
+
+
+@learn.command()
+@run_source
+def steps(
+    labels: Annotated[Path, typer.Argument(help="The first wrong steps: CSV or JSON lines with trace_id, span_id.")],
+    source: RunSource,
+    out: Annotated[Path | None, _FolderOption] = None,
+    dry_run: Annotated[bool, _DryRunOption] = False,
+    config: Annotated[Path | None, config_option("Configuration file (YAML).")] = None,
+) -> None:
+    """Learn from labels of steps which step breaks a run: trace.blame names it where no finding does.
+
+    It takes 10 labelled runs of an agent. A model is kept only where it names the wrong step of runs that it has not
+    seen more often than chance and than naming the last step. Leaves with 1 where nothing could be learned.
+    """
+    settings = resolve_config(config).config
+    wrong = read_steps(labels)
+    folder = _folder(out, source.store, settings)
+    with TraceFiles(close_rules(settings)) as run:
+        run.add_all(source.requests())
+        found = labelled_steps(run.traces(), wrong)
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+    outcomes = [(runs, *learn_steps(runs)) for runs in found]
+    for runs, model, figures in outcomes:
+        path = keep(folder, runs, model, figures) if model is not None and not dry_run else ""
+        console().print(Text(f"{runs.agent or _UNNAMED}: {figures.refusal or figures} {path}"))
+    if missing := len(wrong) - sum(figures.labels for *_, figures in outcomes):
+        typer.echo(f"left out: {many(missing, 'trace')} not among these runs, or without a step of that id", err=True)
+    if not any(model for _, model, _ in outcomes):
+        raise typer.Exit(1)
+
+
+def _folder(out: Path | None, store: Path | None, settings: Config) -> Path:
+    return out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
 
 
 def _scored(
@@ -152,7 +203,7 @@ def _print(
         rows.append((runs.agent, runs.metric, str(found.labels), str(found.bad), *figures))
     out.print(table(head, rows, on=out, title="Problems in runs that the model had not seen"))
     for runs, model, evidence in outcomes:
-        name = runs.agent or "(no agent's name)"
+        name = runs.agent or _UNNAMED
         if model is None:
             out.print(Text(f"{name}: {evidence.refusal}"))
         elif dry_run:

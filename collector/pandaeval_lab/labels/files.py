@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from pandaeval_otel.wire.labels import MOST_COMMENT, HumanLabel, LabelError, ver
 
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
 _ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
+_NEEDED = (("metric",), ("trace_id", "session_id"), ("label", "score"))
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _MOST_TOLD = 20
 _FORMULA = re.compile(r"'(?=[=+\-@\t\r])")
@@ -47,7 +48,7 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     problems: list[str] = []
     seen: dict[str, None] = {}
     empty = 0
-    for line, row in _rows(path):
+    for line, row in rows_of(path, _NEEDED):
         try:
             if isinstance(row, str):
                 raise LabelError(row)
@@ -68,8 +69,9 @@ def read_labels(path: Path, names: MetricNames) -> LabelTable:
     return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
-    """Yields each row with its line; in place of one that cannot be read, why not."""
+def rows_of(path: Path, needed: Sequence[Sequence[str]]) -> Iterator[tuple[int, Row | str]]:
+    """Yields each row of CSV or JSON lines with its line; in place of one that cannot be read, why not. ``needed``:
+    columns of CSV, one of each. Raises ``UserError`` for a file that cannot be read, or lacks a column."""
     try:
         text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
@@ -77,7 +79,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row | str]]:
         raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
-    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)
+    yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path, needed)
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
@@ -90,19 +92,17 @@ def _json_rows(text: str) -> Iterator[tuple[int, Row | str]]:
             yield line, _named(row.items()) if isinstance(row, dict) else "no JSON object; write one a line"
 
 
-def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
+def _csv_rows(text: str, path: Path, needed: Sequence[Sequence[str]]) -> Iterator[tuple[int, Row]]:
     head = text.partition("\n")[0]
     mark = max(",;\t", key=head.count)
     rows = csv.reader(io.StringIO(text), delimiter=mark)
     try:
         named = [*map(_column, next(rows, []))]
-        missing = [] if "metric" in named else ["metric"]
-        missing += [] if {"trace_id", "session_id"} & {*named} else ["trace_id (or session_id)"]
-        missing += [] if {"label", "score"} & {*named} else ["label (or score)"]
+        missing = [some[0] + "".join(f" (or {each})" for each in some[1:]) for some in needed if not {*some} & {*named}]
         if missing:
+            known = ", ".join(COLUMNS if needed is _NEEDED else [each for some in needed for each in some])
             raise UserError(
-                f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: "
-                f"{', '.join(COLUMNS)}"
+                f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: {known}"
             )
         for row in rows:
             if any(row):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import nan, sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_lab.labels.calibration import word_of_most
 from pandaeval_lab.labels.files import save
 from pandaeval_otel.wire.labels import HumanLabel
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # How well a score tells good units from bad ones, with intervals: closed forms, so that nothing is drawn at random.
 Numbers = NDArray[np.float64]
@@ -281,7 +284,7 @@ class RunVerdict:
 @dataclass(slots=True)
 class LabelledRuns:
     """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: the user of each
-    run, whose runs belong together."""
+    run, whose runs belong together. At level ``step`` they are steps, and a group is the run that they are of."""
 
     level: str
     agent: str
@@ -351,7 +354,7 @@ def learned(runs: LabelledRuns) -> tuple[ProblemModel | None, HeldOutFigures]:
     return (None if evidence.refusal else model), evidence
 
 
-def keep(folder: Path, runs: LabelledRuns, model: ProblemModel, evidence: HeldOutFigures) -> Path:
+def keep(folder: Path, runs: LabelledRuns, model: ProblemModel, evidence: DataclassInstance) -> Path:
     """Writes the model in place of an earlier one of its agent. Raises ``UserError`` where it cannot be written."""
     path = folder / f"{runs.level}-{_UNSAFE.sub('_', runs.agent)[:80] or 'unnamed'}.json"
     about = {name: getattr(runs, name) for name in ("level", "agent", "source", "metric")}

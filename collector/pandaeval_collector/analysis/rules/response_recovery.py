@@ -13,11 +13,12 @@ from pandaeval_collector.analysis.rules._canonical import answered, canonical_ar
 from pandaeval_collector.analysis.rules._failures import as_object, failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
-from pandaeval_otel.model import Kind, ToolCall, Trace
+from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _NAMED, _MOST_NAMED = 120, 16
 """Characters of a call's name, and how many such names a trace leaves for its session."""
 _MOST_CALLS = 1_000
+_STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
 
 # Remembers what was found of the trace that several metrics ask about, one after another.
 _Found = TypeVar("_Found")
@@ -120,16 +121,20 @@ def answered_by(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name_of(call) for call in islice(calls, _MOST_NAMED)))
 
 
+def steps_of(trace: Trace) -> list[Span]:
+    """Returns the spans that can break a run, in order: model calls, tool calls, retrievals, and agents that show no
+    step of their own; without the outermost span."""
+    inner = {span.parent_id for span in trace.spans}
+    steps = [
+        span for span in trace.spans if span.kind in _STEPS or (span.kind is Kind.AGENT and span.span_id not in inner)
+    ]
+    return [span for span in steps if span.span_id != trace.root_span_id]
+
+
 def answering_span(trace: Trace) -> str:
     """Returns the id of the step that gave the trace's answer: the last model call, or agent that shows no step of its
     own, which said it; where none shows what it said, the last model call. ``""`` without one."""
-    inner = {span.parent_id for span in trace.spans}
-    steps = [
-        span
-        for span in trace.spans
-        if span.kind is Kind.LLM or (span.kind is Kind.AGENT and span.span_id not in inner)
-        if span.span_id != trace.root_span_id
-    ]
+    steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
     heard = [(span.span_id, [message.text.strip() for message in span.output or ()]) for span in steps]
     for same in (str.__eq__, str.__contains__) if answer else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from pandaeval_collector.analysis.stats.problem_features import told
 
 FORMAT = 1
+STEP = "step"
+"""The level of models that tell which step of a run broke it."""
 _MOST_REASONS = 3
 _WEAK = 0.05
 """A contribution to the log-odds below this is no reason."""
@@ -58,6 +60,11 @@ class ProblemModel:
         """Returns how likely a problem is, 0..1."""
         return float(sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
 
+    def shares(self, rows: Sequence[Row]) -> list[float]:
+        """Returns how likely each of some rows is the one of its kind among them; they add up to 1."""
+        odds = np.exp(np.asarray([self.score(row) for row in rows]))
+        return [float(each) for each in odds / odds.sum()]
+
     def reasons(self, row: Row) -> tuple[str, ...]:
         """Returns in words what speaks most for a problem, the strongest first; at most three."""
         parts = sorted(zip(self._parts(row), self.names, strict=True), reverse=True)
@@ -77,9 +84,9 @@ class ProblemModel:
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """A model with its origin. ``level``: ``session``, or ``trace`` for traces without one; ``source``: whose verdicts,
-    ``people`` or a judge's model; ``metric``: the key of the metric that they are about; ``labels``: their number.
-    ``auroc``, ``same_length``: how well it finds problems in units that it had not seen, and in equally long ones."""
+    """A model with its origin. ``level``: ``session``, ``trace`` for traces without one, or ``step``; ``source``: whose
+    verdicts, ``people`` or a judge's model; ``metric``: the key of the metric that they are about; ``labels``: their
+    number. ``auroc``, ``same_length``: how well it finds problems in unseen units, and in equally long ones."""
 
     level: str
     agent: str
@@ -104,7 +111,8 @@ class LearnedModel:
             names = tuple(map(str, given["names"]))
             model = ProblemModel(names, means, scales, weights, bias, slope, offset, rate)
             auroc, same_length = (
-                None if evidence[name] is None else ShareEstimate(**evidence[name]) for name in ("auroc", "same_length")
+                None if evidence.get(name) is None else ShareEstimate(**evidence[name])
+                for name in ("auroc", "same_length")
             )
             return cls(level, agent, source, metric, model, int(evidence["labels"]), auroc, same_length)
         except (KeyError, TypeError, RecursionError) as error:

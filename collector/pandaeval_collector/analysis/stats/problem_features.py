@@ -93,6 +93,20 @@ FEATURES: Mapping[str, tuple[str, str]] = {
     "different_tools": ("a new tool for almost every call", "many calls of few tools"),
 }
 """Numbers about a session, each with the words for a high and for a low value that speaks for a problem."""
+OF_STEPS: Mapping[str, tuple[str, str]] = {
+    "call": ("it is a call", "it is no call"),
+    "after_call": ("it comes after a call", "it comes after no call"),
+    "first": ("it is the first step", "it is not the first step"),
+    "failed": ("it failed", "it did not fail"),
+    "before_failure": ("the next step failed", "the next step did not fail"),
+    "new_agent": ("the agent is new in the run", "the agent is not new in the run"),
+    "code": ("it holds code", "it holds no code"),
+    "late": ("it is late in the run", "it is early in the run"),
+    "from_end": ("many steps follow", "few steps follow"),
+    "length": ("it is long", "it is short"),
+    "numbers": ("it holds many numbers", "it holds few numbers"),
+}
+"""Numbers about a step of a run, each with the words for a high and for a low value that speaks for it."""
 LENGTH = ("spans", "calls", "user_turns")
 """The features of length alone, which a model has to beat."""
 
@@ -150,9 +164,9 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
 
 
 def told(name: str, high: bool) -> str:
-    """Says in words that a feature is above (``high``) or below that of most sessions."""
-    if name in FEATURES:
-        return FEATURES[name][0 if high else 1]
+    """Says in words that a feature is above (``high``) or below that of most sessions, or steps."""
+    if words := FEATURES.get(name) or OF_STEPS.get(name):
+        return words[0 if high else 1]
     if name.startswith(CALLS):
         return f"{name.removeprefix(CALLS)} was called" if high else f"{name.removeprefix(CALLS)} was not called"
     return f"{name} score {'high' if high else 'low'}"

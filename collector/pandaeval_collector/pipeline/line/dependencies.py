@@ -232,15 +232,16 @@ def _failed_before(store: StoreReader, unit: Unit, anew: Collection[str]) -> lis
 
 def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) -> list[Result]:
     """Returns what explains the failure of a trace anew, where a judge's ``result`` about it, or about its session,
-    names the first wrong step, or where an older result did: that is taken back. Nothing where the trace is not
-    kept."""
+    names the first wrong step, or where an older result did: that is taken back; and that of a trace of which nothing
+    names a step. Nothing where the trace is not kept."""
     if result.metric != "correctness":
         return []
     older = store.newest_results([result.unit.id]).get((result.unit.id, f"{result.unit.level}.{result.metric}"))
     named = [] if older is None or older.success != 0 else [orjson.loads(older.body)["metadata"].get("blame")]
     own = result.finding.metadata.get("blame") if result.success is False else None
+    alone = {"trace_id": result.unit.id} if result.success is False and result.unit.level == "trace" else None
     found: list[Result] = []
-    for trace_id in dict.fromkeys(step["trace_id"] for step in (own, *named) if step):
+    for trace_id in dict.fromkeys(step["trace_id"] for step in (own or alone, *named) if step):
         unit, id_ = result.unit, bytes.fromhex(trace_id)
         if unit.level == "session":
             row = store.left_behind([id_]).get(id_)
@@ -251,7 +252,9 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
         if trace is None:
             continue
         failing = [each for each in _failed_before(store, unit, ()) if older is None or each[0] != older.id]
-        if own and own["trace_id"] == trace_id and isinstance(result.finding, Score):
+        if alone and not own and not named and any(spans for *_, spans in failing):
+            continue  # which is said already
+        if (step := own or alone) and step["trace_id"] == trace_id and isinstance(result.finding, Score):
             failing.append((result.id, result.metric, result.finding.span_ids))
         told = evaluator.blamed(trace, unit, failing)
         found += told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
-from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.learned import STEP, LearnedModel
 from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.base.result import EXCUSED, SUSPECT, Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
@@ -215,15 +215,20 @@ class Evaluator:
         return found + told
 
     def blamed(self, trace: Trace, unit: Unit, failing: Iterable[tuple[str, str, Sequence[str]]]) -> list[Result]:
-        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name."""
-        known = sorted((each for each in failing if each[2]), key=lambda each: (self._order.get(each[1], 0), each[0]))
+        """Returns the results that explain failing ones: of these the id, the metric and the spans that they name. A
+        failure that names none is explained where something was learned of the agent's steps."""
+        model = self._models.all().get((STEP, unit.agent))
+        wanted = (each for each in failing if each[2] or model is not None)
+        known = sorted(wanted, key=lambda each: (self._order.get(each[1], 0), each[0]))
         if not self._explaining or not known or trace.is_step:
             return []
         named: dict[str, list[str]] = {}
         for _, metric, span_ids in known:
             named.setdefault(metric, []).extend(span_ids)
-        evidence = hashlib.blake2b("".join(id_ for id_, *_ in known).encode(), digest_size=8).hexdigest()
-        return self._on_trace(self._explaining, trace, unit.with_evidence(f"{evidence}:{trace.digest}"), failing=named)
+        ids = [id_ for id_, *_ in known] + ([] if model is None else [model.model.version])
+        evidence = hashlib.blake2b("".join(ids).encode(), digest_size=8).hexdigest()
+        unit = unit.with_evidence(f"{evidence}:{trace.digest}")
+        return self._on_trace(self._explaining, trace, unit, failing=named, learned=model)
 
     def set_aside(
         self, unit: Unit, reason: str, why: Why = Why.METRIC_ERROR, metrics: Sequence[TraceMetric] | None = None
@@ -242,7 +247,7 @@ class Evaluator:
     @property
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
-        return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
+        return self.settings.learning or (bool(self._learned) and any(level != STEP for level, _ in self._models.all()))
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
