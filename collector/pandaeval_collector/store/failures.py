@@ -24,23 +24,19 @@ from pandaeval_collector.store.table import StoreTable
 HIGH = "high"
 """The severity of a failure of which nothing else is known, and of one that could not be grouped."""
 _BY_LABEL = {
-    "unsafe state": "critical",
-    "unsafe action": "critical",
-    "false information": "high",
-    "disobey user request": "high",
-    "lack of specific information": "medium",
-    "failure to ask for clarification": "medium",
+    **dict.fromkeys(("unsafe state", "unsafe action", "forbidden_action"), "critical"),
+    **dict.fromkeys(("lack of specific information", "failure to ask for clarification"), "medium"),
+    **dict.fromkeys(("repeated tool call", "unnecessary tool call", "loop"), "medium"),
+    **dict.fromkeys(("run failed", "error", "unrecovered_tool_error", "dangling_tool_call"), "medium"),
+    **dict.fromkeys(("empty_answer", "control_token", "missing_thing", "needless_refusal"), "medium"),
+    **dict.fromkeys(("", "fail", "assumed"), "medium"),
     "repetition": "low",
-    "ignored tool result": "high",
-    "wrong tool": "high",
-    "wrong arguments": "high",
-    "missing tool call": "high",
-    "repeated tool call": "medium",
-    "unnecessary tool call": "medium",
-    "needless_refusal": "medium",
 }
 """Agentest, evaluation metrics, *Severity Levels*: security and data loss are critical; contradictions, ignored
-requests and wrong use of tools high; needless calls and questions medium; wording low."""
+requests and wrong use of tools high; needless calls and questions medium; wording low. What the user cannot miss, such
+as a crash, is medium: nobody acts on it as on a made-up value. So is what names no cause."""
+_MANY_CALLS = 10
+"""A loop that lost so many calls is high."""
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
 _VERDICT = "correctness"
@@ -139,6 +135,8 @@ def failure_of(result: Result) -> Failure | None:
         return None
     declared = finding.metadata.get("severity")
     severity = declared if declared in SEVERITIES else None
+    if finding.label == "loop" and finding.metadata.get("wasted_calls", 0) >= _MANY_CALLS:
+        severity = severity or HIGH
     if result.unit.level not in _STEPS and severity is None and result.metric != _VERDICT:
         return None
     blame = finding.metadata.get("blame")

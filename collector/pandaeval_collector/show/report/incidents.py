@@ -55,7 +55,7 @@ class TimeSpan:
 class Incident:
     """All failures of one cause in a window. ``id``: the group of its first failure, else made of the cause; ``at``:
     when each of its runs began, by the number of the run; ``seqs``: of the results on them; ``steps``: the steps that
-    it is about, with the number of the run; ``newest``: its newest failure; ``first_ever``: when it was first seen,
+    it is about, by the id of the trace; ``newest``: its newest failure; ``first_ever``: when it was first seen,
     perhaps before the window; ``also``: metric and label of what else is found at the same steps."""
 
     id: str
@@ -67,7 +67,7 @@ class Incident:
     text: str = ""
     at: dict[int, int] = field(default_factory=dict)
     seqs: dict[int, int] = field(default_factory=dict)
-    steps: dict[tuple[int, str], None] = field(default_factory=dict)
+    steps: dict[str, set[str]] = field(default_factory=dict)
     agents: Counter[str] = field(default_factory=Counter)
     groups: dict[str, None] = field(default_factory=dict)
     also: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -81,16 +81,32 @@ class Incident:
         """Adds a failure, newer than those before. ``first_ever``: when its group was first seen."""
         self.first_ever, self.newest = min(self.first_ever, first_ever), failed
         self.at[failed.no], self.seqs[failed.no] = failed.at, failed.seq
-        self.steps[failed.no, failed.step] = None
+        self.steps.setdefault(failed.trace_id or str(failed.no), set()).add(failed.step)
         self.agents[failed.agent] += 1
         self.groups |= {failed.group: None} if failed.group else {}
 
+    @property
+    def is_of_sessions(self) -> bool:
+        return self.newest.no < 0
+
+    def covers(self, other: Incident) -> bool:
+        """Whether it is about all steps of another one; a verdict on sessions covers what was found in the traces that
+        it blames."""
+        is_verdict = self.is_of_sessions and not other.is_of_sessions
+        return all(
+            run in self.steps and (is_verdict or ("" not in steps and steps <= self.steps[run]))
+            for run, steps in other.steps.items()
+        )
+
     def take(self, other: Incident) -> None:
-        """Takes in an incident that is about some of its steps."""
-        if gravity([other.label], other.severity) < gravity([self.label], self.severity):
+        """Takes in an incident that is about some of its steps. The graver one gives its name, but where one of them is
+        of sessions and the other of traces: what is listed as its runs would not have that result."""
+        is_graver = gravity([other.label], other.severity) < gravity([self.label], self.severity)
+        self.severity = other.severity if is_graver else self.severity
+        if is_graver and self.is_of_sessions is other.is_of_sessions:
             self.metric, other.metric = other.metric, self.metric
             self.label, other.label = other.label, self.label
-            self.text, self.newest, self.severity = other.text, other.newest, other.severity
+            self.text, self.newest = other.text, other.newest
         self.groups |= other.groups
         self.first_ever = min(self.first_ever, other.first_ever)
         self.also |= {(other.metric, other.label): None} | other.also
@@ -111,14 +127,15 @@ class Incident:
 
     def rank(self, span: TimeSpan, state: State = "new") -> tuple[bool, bool, int, bool, int, int]:
         """Returns a key to sort by, most urgent first, what is settled last."""
-        grave = gravity([self.label], self.severity)
+        grave = gravity([self.label, *(label for _, label in self.also)], self.severity)
         return (state in SETTLED, *grave, not self.trend(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
     """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
     Groups of several agents with the same words are one incident, and so are findings about the same steps: a loop and
-    its repeated call. What a judge says of a session without a cause is left out beside a verdict that names one."""
+    its repeated call, a verdict on a session and the made-up value in the run that it names. What a judge says of a
+    session without a cause is left out beside a verdict that names one."""
     failed = [*failed]
     explained = {each.no for each in failed if each.no < 0 and each.group}
     found: dict[tuple[str, ...], Incident] = {}
@@ -141,15 +158,17 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 def _by_steps(found: Iterable[Incident]) -> list[Incident]:
     """Returns the incidents without those that are about nothing but steps of another."""
     kept: list[Incident] = []
-    hosts: dict[tuple[int, str], Incident] = {}
-    for each in sorted(found, key=lambda each: -len(each.steps)):
-        host = hosts.get(next(iter(each.steps)))
-        if host is not None and all(step and (no, step) in host.steps for no, step in each.steps):
+    hosts: dict[str, list[Incident]] = {}
+    for each in sorted(
+        found, key=lambda each: (-len(each.steps), not each.is_of_sessions, -sum(map(len, each.steps.values())))
+    ):
+        host = next((host for host in hosts.get(next(iter(each.steps)), ()) if host.covers(each)), None)
+        if host is not None:
             host.take(each)
             continue
         kept.append(each)
-        for step in each.steps:
-            hosts.setdefault(step, each)
+        for run in each.steps:
+            hosts.setdefault(run, []).append(each)
     return kept
 
 

@@ -31,6 +31,11 @@ def hidden(text: str) -> str:
     return neutral(redact(text))
 
 
+def many(count: int, what: str) -> str:
+    """Returns a count with its noun, as ``1,204 traces``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def moment(milliseconds: float) -> str:
     """Returns a Unix time as RFC 3339, in whole seconds."""
     try:
