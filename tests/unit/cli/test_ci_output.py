@@ -103,6 +103,10 @@ def test_the_jobs_summary_holds_content_as_text(tmp_path: Path) -> None:
     assert "[l](" not in text
     [row] = [line for line in text.splitlines() if line.startswith("| low")]
     assert row.count("|") == 5
+    cases = [("case", "why"), ("refund", HOSTILE)]
+    assert add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(file)}, cases) == ""
+    [row] = [line for line in file.read_text().splitlines() if line.startswith("| refund")]
+    assert row.count("|") == 3
     assert add_summary(GATES, found, {}) == ""
     assert "cannot be written" in add_summary(GATES, found, {"GITHUB_STEP_SUMMARY": str(tmp_path)})
 
